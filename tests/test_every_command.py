@@ -153,6 +153,35 @@ def test_typos_are_answered(line: str, meant: str, here: Path) -> None:
     assert done.returncode == 2 and meant in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        (f"diff {SAME} {SAME} -o x.txt", "text goes to the terminal"),
+        (f"diff {SAME} {SAME} --allow-new", "belong to a gate"),
+        (f"diff --against a --with {SAME}", "both name a side"),
+        (f"diff --with {SAME}", "the earlier is missing"),
+        (f"diff {SAME} {SAME} {SAME}", "which are before is not clear"),
+        (f"diff {SAME} {SAME} #99", "has this id"),
+        ("find", "no condition was given"),
+        (f"export {SAME} -o new --format dataset --table kernels", "holds everything of its reports"),
+        (f"export {SAME} -o new --format perfetto --table kernels", "writes no tables"),
+        (f"export {SAME} -o {SAME}", "is a file"),
+        ("history record", "no run or report was named"),
+        (f"report --recorded {SAME}", "--recorded takes no inputs"),
+        (f"report {SAME} -o {SAME}", "name a folder"),
+        ("tune --stage cublas", "is not one stage with parameters"),
+        (f"show {SAME} #1 --kernel x", "both choose kernels"),
+        (f"mcp {SAME}", "is no folder"),
+    ],
+)
+def test_words_that_do_not_go_together_are_refused_with_what_to_type(
+    line: str, meant: str, here: Path
+) -> None:
+    done = run_in(here, line.split())
+    assert done.returncode == 2 and meant in done.stderr and "fix: " in done.stderr, done.stderr
+    assert not (here / "new").exists() and not (here / "x.txt").exists()
+
+
 def test_no_command_shows_which_there_are(here: Path) -> None:
     done = run_in(here, [])
     assert done.returncode == 0 and "a gate for CI" in " ".join(done.stdout.split()) and done.stderr == ""

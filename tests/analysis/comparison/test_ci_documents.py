@@ -163,6 +163,9 @@ def test_github_annotations_stand_at_file_and_line_and_sum_up_what_is_undecided(
     many = printed("github", *MORE, "--fail-if", "time > +1%").splitlines()
     (undecided,) = (line for line in many if "gemmprof::not decided" in line)
     assert re.search(r"not decided: \d+ of 35: .*; .* and \d+ more", undecided)
+    slower, tally = printed("github", *GELU).splitlines()  # no gate: what is slower, and the count
+    assert re.match(r"::warning file=[^,]*gelu\.cu,line=\d+,title=gemmprof::gelu: SLOWER ", slower)
+    assert tally.startswith("::notice title=gemmprof::") and "1 slower" in tally.lower()
 
 
 def test_a_condition_on_the_name_alone_breaks_the_gate_by_what_was_asked() -> None:

@@ -544,6 +544,15 @@ class TestBaselines:
         assert list(tmp_path.iterdir()) == []
 
 
+def test_an_id_chooses_a_pair_and_two_ids_two_launches(capsys: pytest.CaptureFixture[str]) -> None:
+    (one,), everything = (document([CODE, FEWER, *ids], capsys)["details"] for ids in (["#2"], []))  # type: ignore[misc, attr-defined]
+    named = {kernel["family"]: (kernel["before"], kernel["after"]) for kernel in everything}  # type: ignore[attr-defined]
+    # Its interval is narrower: nothing is corrected for the other four.
+    assert len(named) == 5 and (one["before"], one["after"]) == named[one["family"]] and one["family"] == "#2"
+    (two,) = document([CODE, "--before", "#1", "--after", "#2"], capsys)["details"]  # type: ignore[misc, attr-defined]
+    assert (two["family"], two["paired_by"]) == ("#2", "chosen")
+
+
 def test_a_narrow_terminal_keeps_names_and_changes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import random
+import re
 from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 from scale import few
 
 from gemmprof.base.progress import Progress
@@ -21,6 +24,7 @@ from gemmprof.profiler import site
 from gemmprof.profiler import tuning as searching
 from gemmprof.profiler.site import Answer
 from gemmprof.profiler.tuning import Journal, distance, identity, propose, search_space, tune
+from gemmprof.reports.terminal.summary import print_search
 
 VARIANTS = {variant.name: variant for variant in all_variants()}
 
@@ -124,6 +128,12 @@ def test_two_gpus_find_the_winner_that_one_finds(searched, cards, monkeypatch) -
         cards[:2]
     )
     assert set(both.cards) == set(cards[:2])
+    print_search(Console(file=(shown := io.StringIO()), width=200), both)
+    text, words = shown.getvalue(), [f"{letter}={value}" for letter, value in both.winner.items()]
+    assert f"winner: {' '.join(words)}: {100 * both.best:.1f}% of cuBLAS, {both.gain:.3f} times" in text
+    shares = [float(row) for row in re.findall(r"^BM=.* (\S+) +64 +2 *$", text, re.MULTILINE)]
+    assert len(shares) == min(size, 10) and shares == sorted(shares, reverse=True)
+    assert f"tried: {size} timed" in text and "measured: " in text
 
 
 def test_a_gpu_that_goes_costs_no_candidate_and_a_search_goes_on_where_it_was(searched, plan, cards) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import in_process
 import pytest
+from made_runs import make_run
 from recorded_data import ROOT
 
 from gemmprof.analysis.comparison.reasons import score
@@ -69,3 +70,19 @@ def test_record_check_and_diff_say_it(tmp_path: Path) -> None:
     assert "Your last prediction lay inside (history" in run("diff", before, after).replace("\n", " ")
     (tmp_path / "kept" / "history.json").write_text("damaged")
     assert "prediction lay" not in run("diff", before, after)
+
+
+def test_a_runs_own_times_are_series_beside_its_launches(tmp_path: Path) -> None:
+    """Stages that were timed without the profiler, in nanoseconds; one that was not timed, or failed, has no point."""
+    environment = {**os.environ, "GEMMPROF_HISTORY": str(tmp_path / "kept")}
+    made = make_run(tmp_path / "run", {1: 2e-3, 2: 1e-3, 3: None})
+    in_process.run(["gemmprof", "history", "record", str(made)], env=environment, check=True)
+    shown = in_process.run(
+        ["gemmprof", "history", "show", "1024", "--json"], env=environment, check=True
+    ).stdout
+    times = {
+        (one["kernel"], one["points"][0]["time_ns"])
+        for one in json.loads(shown)["series"]
+        if one["kind"] == "timed"
+    }
+    assert times == {("naive 1024x1024x1024", 2e6), ("coalesced 1024x1024x1024", 1e6)}
