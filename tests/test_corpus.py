@@ -150,7 +150,7 @@ def test_every_pair_has_its_source() -> None:
 
 def test_rows_without_a_side_are_left_out_and_slower_ones_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "tools")
-    outcomes = importlib.import_module("pairs_outcomes").outcomes
+    outcomes = importlib.import_module("record_pairs").outcomes
     rows = [{"from": "flawed", "to": "mended", "kind": "toy", "causes": ["barriers"]}]
     family = {"family": "f", "kernel": "k", "sizes": [1, 2, 3], "rows": rows}
     keys = [(1, "flawed"), (1, "mended"), (2, "flawed"), (3, "flawed"), (3, "mended")]

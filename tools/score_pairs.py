@@ -283,11 +283,10 @@ def page(rows: Sequence[Outcome], judged: Sequence[Judged], studies: Sequence[st
 
 def written(rows: Sequence[Outcome]) -> str:
     """The page."""
-    from score_addresses import section as of_addresses
-    from score_studies import section
+    from score_studies import of_the_addresses, section
 
     judge = Judge(rows)
-    return page(rows, [judge.judge(row) for row in rows], [*section(), *of_addresses()])
+    return page(rows, [judge.judge(row) for row in rows], [*section(), *of_the_addresses()])
 
 
 def _of(counted: tuple[int, int]) -> str:

@@ -20,7 +20,7 @@ import statistics
 import sys
 import tarfile
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
@@ -30,18 +30,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from pairs_outcomes import MUCH_SLOWER
+from record_pairs import MUCH_SLOWER
 from record_variants import SETS
 from recording import ROOT, options_of, table_of
 from score_pairs import COSTLY, UNNAMED, Judge, Outcome, Said, launches
 
 from gemmprof.analysis.explanation import prediction
+from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, RUNS, UNKNOWN, checked_forms
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.prediction import Calibration
 from gemmprof.analysis.ladder.predictions import Rung
 from gemmprof.analysis.ladder.predictions import steps as ladder_steps
+from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import load_session
+from gemmprof.base.errors import GemmprofError
 from gemmprof.model import KernelProfile
 from gemmprof.runs.directory import recorded_run_directory
 
@@ -625,6 +628,65 @@ def of_the_ladders() -> list[str]:
         f"(aim: 80 %), and what it brought lay inside the interval of {inside} (aim: 75 %).",
         "",
         *table_of("ladder, product | step to | removes | named before | predicted> | came>", lines),
+        "",
+    ]
+
+
+FOLDERS = ("tests/data", "tests/data/pairs", "tests/data/variants/h200", "docs/examples/recorded")
+
+
+def _addresses() -> tuple[int, Counter[tuple[str, str]]]:
+    """Launches with code and counters, and their accesses by space and what is known: shares of each launch's."""
+    count = 0
+    found: Counter[tuple[str, str]] = Counter()
+    for folder in FOLDERS:
+        for path in sorted(reports(ROOT / folder).glob("*.ncu-rep*")):
+            try:
+                profiles = read_report(path)
+            except GemmprofError:
+                continue
+            for profile in profiles:
+                made = work(profile)
+                known = checked_forms(made)
+                if not known:
+                    continue
+                count += 1
+                for space in ("global", "shared"):
+                    mine = [one for one in known.values() if one.form.space == space]
+                    whole = sum(made.executed[one.form.index] for one in mine)
+                    found[space, ""] += bool(mine)  # type: ignore[assignment]
+                    for one in mine:
+                        what = one.form.kind if one.form.kind in (RUNS, LOOK_UP, UNKNOWN) else one.verdict
+                        found[space, what] += made.executed[one.form.index] / whole
+    return count, found
+
+
+def of_the_addresses() -> list[str]:
+    """The part of docs/explain_scores.md on addresses."""
+    count, found = _addresses()
+    rows = {
+        "exact": "a form that predicts the counted sectors and lines (passes) within 2 %",
+        "agrees": "a form between whose bounds the counts lie (unknown start, guarded or partly filled warps)",
+        RUNS: "runs: each lane walks on from a place that was loaded before its loop",
+        LOOK_UP: "a look-up: the place comes from a loaded value",
+        UNKNOWN: "not known",
+        "open": "a form of which nothing was counted that could confirm it; not used",
+        "contradicted": "a form that the counts contradict; not used",
+    }
+    return [
+        "## Addresses",
+        "",
+        f"What the code tells of the addresses of loads, stores and atomics, over {count} recorded launches with "
+        "code; per cent of the",
+        "executed accesses, each launch counting the same ([what a form is](explain.md#addresses)).",
+        "",
+        *table_of(
+            " | global> | shared>",
+            (
+                (text, *(f"{100 * found[of, key] / found[of, '']:.1f} %" for of in ("global", "shared")))
+                for key, text in rows.items()
+            ),
+        ),
         "",
     ]
 
