@@ -43,9 +43,9 @@ from gemmprof.analysis.explanation.prediction import Calibration
 from gemmprof.analysis.ladder.predictions import Rung
 from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.analysis.session import load_session
+from gemmprof.analysis.session import Session, load_session
 from gemmprof.base.errors import GemmprofError
-from gemmprof.model import KernelProfile
+from gemmprof.model import KernelProfile, Problem
 from gemmprof.runs.directory import recorded_run_directory
 
 DATA = ROOT / "tests" / "data"
@@ -595,19 +595,24 @@ come after a grid that fills the GPU: its SMs have unequal shares.
 """
 
 
+def rungs_of(session: Session, *problems: Problem) -> dict[tuple[str, Problem], list[Rung]]:
+    """The stages of a run that were timed and explained, by ladder and problem: of these, or of all."""
+    assert session.run is not None
+    rungs: dict[tuple[str, Problem], list[Rung]] = defaultdict(list)
+    for result in session.run.results:
+        kernel, stage = session.kernel_for(result), session.run.record_of(result).stage
+        if stage.yardstick or (problems and result.problem not in problems):
+            continue
+        if kernel and kernel.explanation and result.timing:
+            rungs[stage.ladder, result.problem].append(Rung(stage, kernel.explanation, result.timing))
+    return rungs
+
+
 def of_the_ladders() -> list[str]:
     """Whether what each stage of the recorded run does was named on the stage before, and what was predicted of it."""
-    session = load_session([recorded_run_directory()])
-    run = session.run
-    assert run is not None
-    rungs: dict[tuple[str, str], list[Rung]] = defaultdict(list)
-    for result in run.results:
-        kernel, stage = session.kernel_for(result), run.record_of(result).stage
-        if not stage.yardstick and kernel and kernel.explanation and result.timing:
-            rungs[stage.ladder, result.problem.label].append(Rung(stage, kernel.explanation, result.timing))
     lines = []
     named = inside = of = 0
-    for (ladder, product_), mine in rungs.items():
+    for (ladder, problem), mine in rungs_of(load_session([recorded_run_directory()])).items():
         for rung, step in zip(mine, ladder_steps(mine), strict=False):
             removes = REMOVES.get(step.after.name, "–")
             cause, _, rewrite = removes.partition(": ")
@@ -620,7 +625,7 @@ def of_the_ladders() -> list[str]:
             named, inside, of = named + (dear and said is not None), inside + (dear and held), of + dear
             told = f"{100 * said.saves:.0f} % ({100 * low:.0f} to {100 * high:.0f})" if said else "–"
             came = "yes" if said else "no", told, f"{100 * step.came_out:.0f} %"
-            lines.append((f"{ladder}, {product_}", step.after.title, removes, *came))
+            lines.append((f"{ladder}, {problem.label}", step.after.title, removes, *came))
     return [
         "## The ladders' own steps",
         "",

@@ -20,18 +20,17 @@ from pathlib import Path
 import try_statements
 from compiled_resources import committed_sass
 from recording import ROOT, options_of, table_of, with_block
+from score_studies import rungs_of
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.figure import declared, figures, formula_of
 from gemmprof.analysis.kernel_analysis import analyse, analyses
-from gemmprof.analysis.ladder.predictions import Rung
 from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
 from gemmprof.gpu.arch import MEASURED
 from gemmprof.kernels.catalog import FP8, HALF, LADDERS, SINGLE
-from gemmprof.kernels.compiler import SOURCES, source_closure
 from gemmprof.model import Finding, Ladder, Problem
 from gemmprof.reports.terminal.summary import SummaryRow, summarise
 from gemmprof.runs.directory import Run, load_recorded_run
@@ -129,47 +128,15 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:#.3g} ms" if seconds < 0.1 else f"{seconds * 1e3:.0f} ms"
 
 
-def code_of(text: str) -> list[str]:
-    """The lines of a source without comments and blank lines."""
-    lines = (line.split("//")[0].strip() for line in text.splitlines())
-    return [line for line in lines if line]
-
-
-def changed_since(session: Session, ladder: Ladder) -> list[int]:
-    """Numbers, as recorded, of the stages whose machine code is no longer that of the recorded run.
-
-    Of a run without digests of it: whose source or tile parameters are not.
-    """
-    run = session.run
-    changed = set()
-    for result in run.results if run else ():
-        kernel = session.kernel_for(result)
-        name = run.record_of(result).stage.name if run else None
-        stage = next((stage for stage in ladder.stages if stage.name == name), None)
-        if run is None or kernel is None or stage is None or stage.source is None:
-            continue
-        if result.problem.dtype not in stage.dtypes:
-            continue
-        record = run.record_of(result)
-        architecture = "sm_{}{}".format(*run.info.compute_capability)
-        if record.sass:
-            if record.sass != committed_sass(stage.name, architecture):
-                changed.add(result.stage)
-            continue
-        then = {Path(path).name: code_of(text) for path, text in kernel.profile.source.files.items()}
-        now = {
-            path.name: code_of(path.read_text(encoding="utf-8"))
-            for path in source_closure(SOURCES / stage.source)
-        }
-        # A report holds the files that instructions come from, the toolkit's too.
-        ours = then.keys() & now.keys()
-        if (
-            not ours
-            or any(then[name] != now[name] for name in ours)
-            or dict(run.record_of(result).stage.parameters) != dict(stage.parameters)
-        ):
-            changed.add(result.stage)
-    return sorted(changed)
+def changed_since(run: Run, ladder: Ladder) -> list[int]:
+    """Numbers, as recorded, of the stages whose machine code is no longer that of the recorded run."""
+    architecture = "sm_{}{}".format(*run.info.compute_capability)
+    now = {stage.name: committed_sass(stage.name, architecture) for stage in ladder.stages if stage.source}
+    return sorted(
+        record.stage.number
+        for record in run.stages
+        if record.stage.ladder == ladder.name and record.sass != now.get(record.stage.name, record.sass)
+    )
 
 
 def tried(run: Run, ladder: Ladder) -> str:
@@ -276,18 +243,7 @@ def explained_table(session: Session, ladder: Ladder) -> str:
     """What `gemmprof explain` says of each stage's report at `SHOWN`, beside what the next stage brought."""
     run, shown = session.run, SHOWN[ladder.name]
     assert run is not None
-    rungs = []
-    for result in run.results:
-        kernel = session.kernel_for(result)
-        stage = run.record_of(result).stage
-        if (
-            result.problem == shown
-            and not stage.yardstick
-            and kernel
-            and kernel.explanation
-            and result.timing
-        ):
-            rungs.append(Rung(stage, kernel.explanation, result.timing))
+    rungs = rungs_of(session, shown)[ladder.name, shown]
     rows = []
     steps = {step.before.number: step for step in ladder_steps(rungs)}
     for rung in rungs:
@@ -355,7 +311,7 @@ def of_the_kernels(run: Run) -> dict[Path, dict[str, str]]:
     ladders = (("ladder", SINGLE), ("half", HALF), ("fp8", FP8))
     return {
         LADDERS_PAGE: {
-            name: ladder_table(run, rows, ladder, changed_since(session, ladder)) for name, ladder in ladders
+            name: ladder_table(run, rows, ladder, changed_since(run, ladder)) for name, ladder in ladders
         },
         HALF_NOTES: {"explained": explained_table(session, HALF)},
     }
