@@ -8,20 +8,18 @@ text.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import shlex
 import shutil
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 from recording import ROOT
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition
-from gemmprof.cli import build_parser, main
+from gemmprof.cli import build_parser
 from gemmprof.commands import COMMANDS
 
 DOCS = ROOT / "docs"
@@ -34,15 +32,10 @@ _LANGUAGES = {".cu": "cuda", ".py": "python"}
 
 def gemmprof(*words: str) -> str:
     """What a command prints on standard output; in this process, which has loaded what all of them need."""
-    out, before = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True), dict(os.environ)
-    os.environ["COLUMNS"] = "84"  # what a page of the site shows without scrolling
-    try:
-        with chdir(ROOT), redirect_stdout(out), redirect_stderr(io.StringIO()), suppress(SystemExit):
-            main(list(words))
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-    return out.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined]
+    import in_process
+
+    wide = {**os.environ, "COLUMNS": "84"}  # what a page of the site shows without scrolling
+    return in_process.run(["gemmprof", *words], cwd=ROOT, env=wide).stdout
 
 
 def filled(text: str) -> str:

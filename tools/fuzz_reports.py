@@ -11,8 +11,6 @@ plain result are not. How often which kind was refused or read is counted.
 from __future__ import annotations
 
 import collections
-import contextlib
-import io
 import multiprocessing
 import os
 import resource
@@ -23,9 +21,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from recording import ROOT, options_of
-
-sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+from recording import options_of
 
 SECONDS, BYTES = 10.0, 1 << 30
 REPORTS = (
@@ -48,24 +44,22 @@ COMMANDS = {
 
 def run_commands(path: str, good: str, out: str, commands: list[str]) -> list[tuple[str, int, str, float]]:
     """Run the commands in this process: name, exit code, what went wrong ('' if nothing), seconds."""
-    from gemmprof.cli import main
+    import in_process
 
     found = []
     for name in commands:
         arguments = [part.format(path=path, good=good, out=out) for part in COMMANDS[name]]
-        printed, problem = io.StringIO(), ""
+        code, printed, problem = 1, "", ""
         started = _processor_seconds()
         try:
-            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-                code = main(arguments)
-        except SystemExit as ending:
-            code = int(ending.code or 0)
+            done = in_process.run(["gemmprof", *arguments])
+            code, printed = done.returncode, done.stdout + done.stderr
         except BaseException:
-            code, problem = 1, traceback.format_exc()
-        if "Traceback" in printed.getvalue():
-            problem = printed.getvalue()
-        if code == 2 and "error:" not in printed.getvalue():
-            problem = f"exit code 2 without an error: {printed.getvalue()[-500:]}"
+            problem = traceback.format_exc()
+        if "Traceback" in printed:
+            problem = printed
+        if code == 2 and "error:" not in printed:
+            problem = f"exit code 2 without an error: {printed[-500:]}"
         found.append((name, code, problem, _processor_seconds() - started))
     return found
 

@@ -242,7 +242,6 @@ def counted(compiler: str, function: str, kind: str) -> float | None:
 
 def launch_of(compiler: str, function: str, calls: int) -> tuple[Any, list[int]]:
     """A launch in which one warp takes that way, as `explain` sees it, and the way."""
-    sys.path.insert(0, str(ROOT / "tests" / "helpers"))
     from dataclasses import replace
 
     from made_code import made

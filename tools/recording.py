@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-"""The repository. What is imported below comes from it, whether gemmprof is installed here or not."""
-sys.path.insert(0, str(ROOT))
+"""The repository. gemmprof is imported from it, whether it is installed here or not, and what tests share is found."""
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 CHUNK = 16 << 20
 """Bytes of input per xz stream, so that a large report is compressed by several cores."""
 
