@@ -99,7 +99,9 @@ class Session:
     def counts(self) -> str:
         """How many launches, kernels (full names) and families: the same words at every door."""
         launches = counted(len(self.kernels), "launch")
-        kernels = counted(len({kernel.profile.name for kernel in self.kernels}), "kernel")
+        kinds = {kernel.profile.workload for kernel in self.kernels}
+        kind = kinds.pop() if len(kinds) == 1 else "kernel"
+        kernels = counted(len({kernel.profile.name for kernel in self.kernels}), kind)
         found = f"{launches} of {kernels} in {counted(len(self.by_time), 'family')}"
         if self.processes:
             found += f" by {len(self.processes)} processes"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.trust import NOT_PROFILED
+from gemmprof.analysis.explanation.trust import NOT_PROFILED, of_several
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
@@ -83,8 +83,10 @@ def unexplained(kernels: Iterable[KernelAnalysis]) -> str:
     kernels = list(kernels)
     if not any(kernel.profile.profiled for kernel in kernels):
         return NOT_PROFILED
+    if all(kernel.profile.one_by_one for kernel in kernels):
+        return of_several(kernels[0].profile)
     count = max((len(counters_of(kernel)) for kernel in kernels), default=0)
-    remedy = "`gemmprof profile` or ncu --set full collects what explains them."
+    remedy = "`gemmprof profile` or ncu --set full collects what explains the time."
     if not count:
         timed = any(kernel.profile.number(metrics.DURATION) for kernel in kernels)
         return f"{'Only durations were' if timed else 'Neither times nor counters were'} collected: {remedy}"

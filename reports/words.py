@@ -33,15 +33,15 @@ def ways(finding: Finding) -> str:
 
 
 def other_ways(found: Sequence[Finding], *, whole: bool) -> list[str]:
-    """``Another way to the same: memory_latency, 41 % (34 to 62). Have more …``: each, or their names alone."""
+    """``Another way to the same: memory latency, 41 % (34 to 62). Have more …``: each, or their names alone."""
     if whole or not found:
-        return [f"Another way to the same: {one.cause}, {saved(one)}. {one.change}" for one in found]
+        return [f"Another way to the same: {title(one).lower()}, {saved(one)}. {one.change}" for one in found]
     return [f"Other ways to the same: {named(found)}"]
 
 
 def named(found: Iterable[Finding]) -> str:
-    """``narrow_access 41 %, memory_latency 37 %``."""
-    return ", ".join(f"{one.cause} {100 * one.saves:.0f} %" for one in found)
+    """``narrow access 41 %, memory latency 37 %``."""
+    return ", ".join(f"{title(one).lower()} {100 * one.saves:.0f} %" for one in found)
 
 
 def small(explanation: Explanation) -> str:
@@ -256,9 +256,12 @@ def _fitting(one: Explained, width: int, left: int, said: Sequence[str], *, firs
 
 def _line(one: Explained, width: int) -> str:
     kernel = one.explanation
-    what = named(kernel.losses[0][:1]) if kernel.losses else "at its limit" if kernel.at_limit else "–"
-    room = width - len(what) - len(_id(one)) - 14
-    return _cut(f"{_id(one)}{duration(kernel):>9}  {fit(one.label, max(20, room))}: {what}", width)
+    what = (
+        named(kernel.losses[0][:1]) if kernel.losses else "at its limit" if kernel.at_limit else "no finding"
+    )
+    end = f" {one.apart}: {what}" if one.apart else f": {what}"
+    room = width - len(end) - len(_id(one)) - 13
+    return _cut(f"{_id(one)}{duration(kernel):>9}  {fit(one.label, max(20, room))}{end}", width)
 
 
 def _id(one: Explained) -> str:
@@ -296,7 +299,7 @@ def block(
 
 
 def _finding(number: int, finding: Finding, width: int, facts: int, places: int) -> Iterator[str]:
-    yield _cut(f"  {number}. {finding.cause}: saves {saved(finding)}", width)
+    yield _cut(f"  {number}. {title(finding)}: saves {saved(finding)}", width)
     yield from _wrapped(finding.change, width, "     ", "     ")
     if several := ways(finding):
         yield from _wrapped(several, width, "     ", "     ")

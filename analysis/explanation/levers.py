@@ -149,13 +149,14 @@ def _vectorised(everything: Sequence[Candidate]) -> Iterator[Candidate]:
             yield one
 
 
-def _idle_sms(work: Work, named: str) -> str:
-    """How many SMs get no block, or schedulers no warp; ``named``: what the launch's blocks are called."""
-    have, there_are, places = work.profile.launch.blocks, work.sms, "SMs"
+def _idle_sms(work: Work) -> str:
+    """How many SMs get no block, or schedulers no warp."""
+    have, thing, there_are, places = work.profile.launch.blocks, "block", work.sms, "SMs"
     if have >= there_are:
-        have, there_are, places = work.launched_warps, WARPS_A_CYCLE["issue"] * there_are, "schedulers"
-        named = counted(have, "warp")
-    return f"{named} leave{'s' if have == 1 else ''} {there_are - have:.0f} of {there_are:.0f} {places} without work."
+        have, thing = work.launched_warps, "warp"
+        there_are, places = WARPS_A_CYCLE["issue"] * there_are, "schedulers"
+    leave = "leaves" if have == 1 else "leave"
+    return f"{counted(have, thing)} {leave} {there_are - have:.0f} of {there_are:.0f} {places} without work."
 
 
 def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Owner) -> Candidate:
@@ -164,7 +165,7 @@ def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Ow
     cause, ways, blocks, sms = candidate.cause, candidate.variants, work.profile.launch.blocks, work.sms
     # What the launch's numbers say, before what to do about it.
     if cause == "small_grid":
-        change = f"{_idle_sms(work, f'{blocks:,}')} {change}"
+        change = f"{_idle_sms(work)} {change}"
     elif cause == "low_occupancy" and candidate.rank == ANY_WARPS:
         change = f"{counted(blocks, 'block')} of {counted(work.warps_of_block, 'warp')} for {sms:.0f} SMs. {change}"
     elif cause == "tail_effect":
@@ -242,7 +243,7 @@ def of_the_launch(work: Work) -> Iterator[str]:
     if not work.duration or work.duration < SHORT or is_debug_build(work.profile):
         return  # as long as a launch of nothing
     if sms and 0 < launch.blocks <= (1.0 - NOTABLE) * sms:
-        yield _idle_sms(work, counted(launch.blocks, "block"))
+        yield _idle_sms(work)
     filled = filled_lanes(work)
     if filled < FILLED and owner_of(work.profile).editable:
         yield (

@@ -28,13 +28,11 @@ def doubts(work: Work) -> Iterator[str]:
     if not profile.profiled:
         yield NOT_PROFILED
         return
-    if profile.workload != "kernel":
-        yield (
-            f"This is a {profile.workload} of several launches: its counters are sums, so no cause can be "
-            "told apart. Profile its kernels one by one (--replay-mode kernel, --graph-profiling node)."
-        )
+    if profile.one_by_one:
+        yield of_several(profile)
     yield from (f"{doubt[:1].upper()}{doubt[1:]}." for doubt in profile.doubts)
-    yield from _missing(work)
+    if not profile.one_by_one:
+        yield from _missing(work)
     yield from _not_numbers(profile)
     yield from _clocks(work)
     yield from _chip(work)
@@ -42,6 +40,14 @@ def doubts(work: Work) -> Iterator[str]:
     yield from _short(work)
     yield from _over(profile)
     yield from _source(work)
+
+
+def of_several(profile: KernelProfile) -> str:
+    """Why nothing is told of a graph or range as a whole, and how to profile what it launches."""
+    return (
+        f"This is a {profile.workload} of several launches: its counters are sums, so no cause can be told apart. "
+        f"Profile its kernels one by one (ncu {profile.one_by_one})."
+    )
 
 
 def _missing(work: Work) -> Iterator[str]:
@@ -83,8 +89,6 @@ def _missing(work: Work) -> Iterator[str]:
 
 def _from_the_launch(profile: KernelProfile) -> Iterator[str]:
     """What the launch statistics alone tell."""
-    if profile.workload != "kernel":
-        return
     found = analyse(profile)
     if (
         not isinstance(found, LaunchOccupancy)

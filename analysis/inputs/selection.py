@@ -192,7 +192,7 @@ def nothing_selected(wanted: Selection, names: Mapping[str, int]) -> UsageError:
     return UsageError(
         f"no launch matches {wanted}",
         "`gemmprof show` lists what the input holds, with the id of each family (#3)",
-        "launches are counted from 0 in each report",
+        *(["launches are counted from 0 in each report"] if wanted.launches else []),
         found=f"{counted(sum(names.values()), 'launch')} of {counted(len(names), 'kernel')}: {some(ranked)}"
         if names
         else "no launches",

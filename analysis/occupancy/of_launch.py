@@ -126,9 +126,8 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
 
     Nor has a range or graph one: what ncu stores there as limits are means over different launches.
     """
-    if profile.workload != "kernel":  # how to profile its launches one by one
-        one_by_one = "--graph-profiling node" if profile.workload == "graph" else "--replay-mode kernel"
-        return NotCollected(GROUP.required, one_by_one)
+    if profile.one_by_one:
+        return NotCollected(GROUP.required, profile.one_by_one)
     found = collected(LaunchOccupancy, profile)
     theoretical, achieved = found["theoretical_percent"], found["achieved_percent"]
     if theoretical is None or GROUP.missing(profile.metrics) is not None:

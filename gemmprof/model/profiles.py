@@ -241,6 +241,13 @@ class KernelProfile:
         grid, block = ("x".join(map(str, sizes)) for sizes in (launch.grid, launch.block))
         return FamilyKey(self.name, grid, block, str(sum(known)) if known else "", "/".join(self.nvtx))
 
+    @property
+    def one_by_one(self) -> str:
+        """ncu's option that profiles the launches of a graph or range each by itself; '' where it is one launch."""
+        if self.workload == "kernel":
+            return ""
+        return "--graph-profiling node" if self.workload == "graph" else "--replay-mode kernel"
+
     def number(self, metric: str) -> float | None:
         """The scalar as a float, or None if it was not collected, is text, or ncu could not compute it (NaN)."""
         value = self.metrics.get(metric)
@@ -378,7 +385,8 @@ class Explanation:
     trust: tuple[str, ...]  # what makes the numbers doubtful, a sentence each
     # set where no finding is worth its work and a resource does at least nine tenths of what it can
     at_limit: AtLimit | None
-    findings: tuple[Finding, ...]  # most saved first; behind each the other ways to the same
+    # most saved first; behind each the other ways to the same. A loss that saves less than 0.08 is no statement
+    findings: tuple[Finding, ...]
     # predicted share of the time that is saved with all losses, each in one way; None for fewer than two
     together: float | None = None
     limit: AtLimit | None = None  # what bounds the launch as it is, with its share, known or None

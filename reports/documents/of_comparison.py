@@ -54,8 +54,8 @@ class DiffDetails(Part, frozen=True):
     after: Annotated[str | None, From("match.after.name")]  # name after, null for one that is gone
     block: str  # `256x1x1`
     paired_by: Annotated[str, From("match.how")]  # how the two were recognised as one kernel
-    seconds_before: float | None  # median time
-    seconds_after: float | None  # median time
+    seconds_before: float | None  # the time that the change is of: a mean without the longest quarter
+    seconds_after: float | None  # the same of the later side
     timed_without_profiler: Annotated[bool, From("timed")]  # whether the times are from outside the profiler
     cycles_change: Annotated[float | None, From("cycles")]  # elapsed cycles after over before, minus 1
     detectable: float | None  # the smallest change that these data could have shown

@@ -135,8 +135,8 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
         yield start + (_first_to_change(session, family, room) if gains else _name(family, name, room))
     if left := total - len(found):
         whole, shares = (sum(one.share or 0.0 for one in some) for some in (session.by_time, found))
-        rest = ratio(max(0.0, whole - shares))
-        yield from textwrap.wrap(f"and {left:,} more with {rest} of the time: gemmprof show, --all", width)
+        rest = f" with {ratio(max(0.0, whole - shares))} of the time" if whole else ""
+        yield from textwrap.wrap(f"and {left:,} more{rest}: gemmprof show, --all", width)
     yield ""
     if not gains:
         yield from textwrap.wrap(_nothing_found(session, found), width)

@@ -274,7 +274,8 @@ def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
     if result.uses_shared_memory is False:
         yield "Shared memory", "unused", ""
     for kind in result.operations:
-        way = "" if kind.n_way is None else f", {number(kind.n_way)} wavefronts a request"
+        many = None if kind.n_way is None else number(kind.n_way)
+        way = "" if many is None else f", {many} wavefront{'s' * (many != '1')} a request"
         yield kind.title, percent(kind.share), f"of the wavefronts are conflicts{way}"
     yield from _figures(result)
     yield from _in_excess(result, "wavefronts", most)

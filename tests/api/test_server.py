@@ -79,7 +79,7 @@ def test_a_client_opens_explains_compares_and_reads_source(folder: Path, call: C
     overview = call("open", path="ladder_simple.ncu-rep.xz")
     assert "3 launches" in overview and "`gemm_naive`" in overview
     found = call("explain", path="ladder_simple.ncu-rep.xz", kernel="naive", tokens=800)
-    assert "uncoalesced_access" in found and "gemm_ladder.cu:8" in found and len(found) < 4000
+    assert "Uncoalesced access" in found and "gemm_ladder.cu:8" in found and len(found) < 4000
     hot = call("source", path=str(folder / "ladder_simple.ncu-rep.xz"), launch=2)
     assert "gemm_ladder.cu:30" in hot and "sum += tile_a" in hot
     assert "LDS" in call("source", path="ladder_simple.ncu-rep.xz", launch=2, sass=True)

@@ -48,7 +48,7 @@ def test_tutorials_end_in_pages_of_recorded_reports(built: Path) -> None:
     for name in ("gelu", "softmax_triton", "gemm_cutlass", "transformer"):
         assert "NVIDIA H200" in (built / "docs" / "pages" / name / "index.html").read_text(encoding="utf-8")
     text = (built / "docs" / "start" / "cuda.md").read_text(encoding="utf-8")
-    assert "double_precision: saves" in text and "gelu.cu:10" in text and "{{" not in text
+    assert "Double precision: saves" in text and "gelu.cu:10" in text and "{{" not in text
 
 
 @pytest.mark.campaign

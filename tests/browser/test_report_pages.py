@@ -539,7 +539,7 @@ def test_the_findings_are_copied_as_markdown(pages: Path, browser: Any) -> None:
     )
     browser.script("arguments[0].click()", browser.find("[data-copy]"))
     text = browser.script("return window.copied")
-    assert re.match(r"## #\d+ `gemm_naive`", text) and "**uncoalesced_access**" in text
+    assert re.match(r"## #\d+ `gemm_naive`", text) and "**Uncoalesced access**" in text
     assert "gemm_ladder.cu:8" in text
 
 

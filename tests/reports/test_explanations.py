@@ -72,7 +72,7 @@ def test_a_budget_is_kept(recorded: ReadRecorded, budget: int) -> None:
     kernels = told(*recorded("flaws_atomics", source=True))
     text = markdown(kernels, budget=budget)
     assert len(text) <= 4 * budget
-    assert "global_atomics" in markdown(kernels)
+    assert "Global atomics" in markdown(kernels)
 
 
 def test_foreign_text_stays_code(recorded: ReadRecorded) -> None:
@@ -120,7 +120,7 @@ def test_the_command_takes_several_inputs_and_a_selection(tmp_path: Path) -> Non
     bad = tmp_path / "bad.ncu-rep"
     bad.write_bytes(b"no report")
     answer = _explain(both[0], str(bad))
-    assert answer.returncode == 2 and "bad.ncu-rep" in answer.stderr and "local_memory" in answer.stdout
+    assert answer.returncode == 2 and "bad.ncu-rep" in answer.stderr and "Local memory" in answer.stdout
     assert _explain(both[0], "--budget", "3").returncode == 2
 
 

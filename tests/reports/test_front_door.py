@@ -236,7 +236,8 @@ def explain_json(asked: Asked) -> Answer:
 def markdown_in(text: str) -> list[Row]:
     return rows_in(
         text,
-        r"^## (?P<id>#\d+) `(?P<name>.*)`\n\n.* under the profiler(?:, the longest of (?P<launches>\d+) launches)?.*\n"
+        r"^## (?P<id>#\d+) `(?P<name>.*?)`.*\n\n"
+        r".* under the profiler(?:, the longest of (?P<launches>\d+) launches)?.*\n"
         r"(?:(?!1\. |## ).*\n)*(?:1\. .* saves (?P<saves>\d+) %)?",
     )
 
@@ -266,7 +267,7 @@ def notebook_findings(asked: Asked) -> Answer:
 def mcp_open(asked: Asked) -> Answer:
     text = asked.tools.open(asked.path.name, tokens=100_000)
     row = r"^\| (?P<id>#\d+) \| \d+ \| (?P<launches>[\d,]+) (?:\|[^|]*){2}"
-    row += r"\| (?:(?P<saves>\d+) % \w+)? \|[^|]*\| `+(?P<name>.*?)`+ \|"
+    row += r"\| (?:(?P<saves>\d+) % [^|]+)? \|[^|]*\| `+(?P<name>.*?)`+ \|"
     return Answer(rows_in(text, row), text=text)
 
 
@@ -341,7 +342,7 @@ DOORS: dict[str, Callable[..., Answer]] = {
         rows_in(
             asked.printed("explain", str(asked.path), "--all"),
             r"^(?P<id>#\d+) +(?P<name>\S.*?)  .*?(?P<launches>\d+ )?(?:launches, the longest:)?\n"
-            r"(?:(?!  1\. |#).*\n)*(?:  1\. \w+: saves (?P<saves>\d+) %)?",
+            r"(?:(?!  1\. |#).*\n)*(?:  1\. [^:\n]+: saves (?P<saves>\d+) %)?",
         )
     ),
     "explain --json": explain_json,
@@ -484,6 +485,34 @@ def test_what_a_point_lacks_is_named_in_json_as_in_the_table(tmp_path: Path, pri
         one["not_collected"] for one in json.loads(printed("roofline", str(path), "--json"))["kernels"]
     }
     assert lacking and f"profile with ncu {lacking}" in " ".join(printed("roofline", str(path)).split())
+
+
+def test_without_times_no_share_of_them_is_told(tmp_path: Path, printed: Printed) -> None:
+    """Kernels beyond the screen once had "0.0 % of the time" where no time was collected."""
+    path = tmp_path / "no_times.ncu-rep"
+    content = lzma.decompress(LAUNCHES.read_bytes())
+
+    def wanted(name: str) -> bool:
+        return not name.startswith("gpu__time")
+
+    path.write_bytes(rewritten(content, lambda launch, names, _: keep_metrics(launch, names, wanted)))
+    said = printed(str(path))
+    assert re.search(r"^and \d+ more: gemmprof show", said, re.MULTILINE) and "0.0 %" not in said
+    assert re.search(r"^and \d+ more with [\d.]+ % of the time: ", printed(str(LAUNCHES)), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [("graph", "--graph-profiling node"), ("range", "--replay-mode kernel")]
+)
+def test_of_a_graph_or_range_every_door_names_the_one_option_that_helps(
+    name: str, option: str, printed: Printed
+) -> None:
+    path = str(DATA / f"modes_{name}.ncu-rep.xz")
+    for said in (printed(path), printed("explain", path)):
+        words = " ".join(said.replace("! ", "").split())
+        assert f"This is a {name} of several launches" in words and f"(ncu {option})" in words
+        assert "--set full" not in words and words.count("--") == 1
+    assert f" in 1 launch of 1 {name} in 1 family " in printed(path)
 
 
 def test_commands_on_pages_stand_in_no_backticks(printed: Printed, found: Any) -> None:

@@ -20,6 +20,7 @@ from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.opcodes import MATH_CLASSES
 from gemmprof.analysis.sections import timeline
+from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import WARP
 from gemmprof.model import Evidence
 
@@ -150,7 +151,7 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     if work.launched_warps < schedulers and dealt.per_sm and divisible(work):
         # Schedulers without a warp issue nothing, as SMs without a block do.
         fix = Fix(warps=_times_the_warps(work, float(dealt.per_sm * work.warps_of_block)))
-        yield _too_few(work, dealt, "warps", work.launched_warps, "schedulers", schedulers, fix)
+        yield _too_few(work, dealt, "warp", work.launched_warps, "schedulers", schedulers, fix)
     # An SM that is given a block more than another works for a block longer.
     even = dealt.blocks / work.sms
     steps = float(np.ceil(even)) / even
@@ -224,7 +225,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     possible = dealt.occupancy.theoretical_warps if dealt.occupancy is not None else None
     warps = _times_the_warps(work, possible or 1.0)
     fix = Fix(imbalance=of_blocks, warps=1.0 if blocks > ALMOST * work.sms else warps)
-    yield _too_few(work, dealt, "blocks", blocks, "SMs", work.sms, fix)
+    yield _too_few(work, dealt, "block", blocks, "SMs", work.sms, fix)
     if of_blocks <= UNEVEN_BLOCKS:
         return
     yield Candidate(
@@ -247,16 +248,16 @@ def cut_finer(work: Work, fix: Fix) -> Fix:
 
 
 def _too_few(
-    work: Work, dealt: _Dealt, things: str, have: float, places: str, there_are: float, fix: Fix
+    work: Work, dealt: _Dealt, thing: str, have: float, places: str, there_are: float, fix: Fix
 ) -> Candidate:
     """Fewer blocks or warps than there is room for: the names and numbers of what is launched and of what waits."""
     return Candidate(
         cause="small_grid",
-        variants=(Variant(f"{things} for all {places}", cut_finer(work, fix)),),
+        variants=(Variant(f"{thing}s for all {places}", cut_finer(work, fix)),),
         change=(
-            f"Launch more {things}: {have:,.0f} leave{'s' if have == 1 else ''} {there_are - have:,.0f} of "
-            f"{there_are:,.0f} {places} without work. Cut the work finer, or split the longest dimension over several "
-            f"{things} and combine their results."
+            f"Launch more {thing}s: {counted(round(have), thing)} leave{'s' if have == 1 else ''} "
+            f"{there_are - have:,.0f} of {there_are:,.0f} {places} without work. Cut the work finer, or split the "
+            f"longest dimension over several {thing}s and combine their results."
         ),
         evidence=(
             *over_time(work),

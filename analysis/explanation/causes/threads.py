@@ -31,7 +31,7 @@ from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traf
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, share, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.calculator import in_words
-from gemmprof.base.amounts import counted
+from gemmprof.base.amounts import counted, nanoseconds
 from gemmprof.gpu.arch import LIMITS, WARP
 
 MEET = ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")  # the lanes of a warp exchange something
@@ -642,8 +642,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         if grid.handed_round(work):
             return
         how = (
-            f"Launch more or larger blocks: {launch.blocks:,} of {each} warp{'s' * (each > 1)} give an SM "
-            f"{resident:.0f} warps, where {now:.0f} would fit. "
+            f"Launch more or larger blocks: {counted(launch.blocks, 'block')} of {counted(each, 'warp')} "
+            f"{'gives' if launch.blocks == 1 else 'give'} an SM {resident:.0f} warps, where {now:.0f} would fit. "
         ) + (
             "Cut the work finer."
             if grid.divisible(work)
@@ -771,7 +771,7 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
         cause="launch_overhead",
         variants=(Variant("one launch for many", fix),),
         change=(
-            f"Do more in one launch: of {duration / 1000:.1f} us, no SM works for "
+            f"Do more in one launch: of {nanoseconds(duration)}, no SM works for "
             f"{100 * work.idle_start:.0f} %. Fuse it with its neighbours, or give it more data at once."
         ),
         evidence=(

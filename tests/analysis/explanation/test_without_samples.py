@@ -25,7 +25,7 @@ def test_four_blocks_are_a_small_grid_though_no_unit_was_busy(step: dict[int, Ex
     """The busiest SM worked 44 times as long as the average one: what it waited for is latency."""
     first = step[66].findings[0]
     assert first.cause == "small_grid" and first.saves > 0.6
-    assert "4 leave 128 of 132 SMs" in first.change
+    assert "4 blocks leave 128 of 132 SMs" in first.change
     assert first.evidence[0].metric == metrics.GRID_SIZE
 
 
@@ -47,7 +47,7 @@ def test_latency_by_elimination_is_the_limit_but_nothing_is_at_it(step: dict[int
 
 
 def test_one_block_in_words(step: dict[int, Explanation]) -> None:
-    assert "1 leaves 131 of 132 SMs" in next(
+    assert "1 block leaves 131 of 132 SMs" in next(
         finding.change for finding in step[77].findings if finding.cause == "small_grid"
     )
 
