@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.calculator import in_words
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.reading.messages import clock_control
@@ -231,6 +232,14 @@ def _source(work: Work) -> Iterator[str]:
                 "be attributed."
             )
     elif not any(line.file for line in work.instructions):
-        yield "No line information: places are instructions. Compile with -lineinfo to see lines."
+        yield f"No line information: places are instructions.{_how_to_see_lines(work.profile)}"
     elif not any(work.profile.source.files.values()):
         yield "No source in the report: lines have numbers only. Use --import-source yes to see their text."
+
+
+def _how_to_see_lines(profile: KernelProfile) -> str:
+    """What whoever compiles a kernel does for it; '' where that is not the reader."""
+    if not owner_of(profile).editable:
+        return ""
+    numba = profile.name.startswith("cudapy::")
+    return f" {'Use @cuda.jit(lineinfo=True)' if numba else 'Compile with -lineinfo'} to see lines."

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gemmprof.base.amounts import fit
 from gemmprof.base.foreign_files import facts
 from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile
@@ -92,7 +93,7 @@ def _brackets(text: str) -> Iterable[tuple[int, str]]:
 
 
 def _parse(text: str) -> _Name:
-    """The name as pieces; brackets that do not match are text."""
+    """The name as pieces; brackets that do not match are text, of which so much is shown as of arguments."""
     stack: list[tuple[str, list[_Name], list[str | _Group]]] = [("", [], [])]
     last = 0
     brackets = {position for position, _ in _brackets(text)}
@@ -116,7 +117,7 @@ def _parse(text: str) -> _Name:
             items.append(_trimmed(pieces))
             pieces.clear()
     if len(stack) > 1:
-        return (text,)
+        return (fit(text, ROOM),)
     pieces = stack[0][2]
     return (*pieces, text[last:]) if text[last:] else tuple(pieces)
 

@@ -173,12 +173,13 @@ def _first_to_change(session: Session, family: Family, room: int) -> str:
     if family.worst is None:
         known = session.kernels[family.representative].profile.profiled
         nothing = _in_place_of_a_finding(session.explanation(family.representative))
-        return fit(f"{owner}{nothing if known else 'ncu could not profile it'}", room)
+        said = f"{owner}{nothing if known else 'ncu could not profile it'}"
+        return fit(said if len(said) <= room else said.partition(":")[0], room)
     what = f"{owner}{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it"
-    left = room - len(what) - len(" at ")
-    # A place of less than so many letters says nothing any more.
-    where = f" at {fit(place(family.worst.places[0]), left)}" if family.worst.places and left >= 10 else ""
-    return fit(what, room) + where
+    left, first = room - len(what) - len(" at "), next(iter(family.worst.places), None)
+    # A place of less than so many letters says nothing any more, nor does a part of an instruction.
+    cut = first is not None and left >= (10 if first.line is not None else len(place(first)))
+    return fit(what, room) + (f" at {fit(place(first), left)}" if first is not None and cut else "")
 
 
 def _in_place_of_a_finding(explanation: Explanation) -> str:

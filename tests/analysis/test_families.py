@@ -168,6 +168,13 @@ def test_odd_names_stay_whole(name: str, label: str) -> None:
     assert labels([name]) == {name: label}
 
 
+def test_a_name_that_was_cut_is_no_longer_than_another() -> None:
+    """Some tools cut names of thousands of characters: their brackets do not match, and one filled a page's screen."""
+    whole = f"void f<{', '.join(f'ns::type_{number}<int>' for number in range(200))}>(int *)"
+    cut = labels([whole[:2000]])[whole[:2000]]
+    assert len(labels([whole])[whole]) <= 120 and len(cut) <= 120 and cut.startswith("f<ns::type_0<int>")
+
+
 def test_labels_of_recorded_kernels_are_short_and_distinct() -> None:
     session = load_session([DATA / "train_100.ncu-rep.xz"])
     found = labels(kernel.profile.name for kernel in session.kernels)

@@ -487,6 +487,15 @@ def test_what_a_point_lacks_is_named_in_json_as_in_the_table(tmp_path: Path, pri
     assert lacking and f"profile with ncu {lacking}" in " ".join(printed("roofline", str(path)).split())
 
 
+@pytest.mark.parametrize("columns", [72, 80, 90, 100])
+def test_an_instruction_is_named_whole_or_not_at_all(columns: int, printed: Printed) -> None:
+    """Once "at LDG.E.SY…R2]": a part of an instruction leads nowhere."""
+    said = printed(str(DATA / "partial_no_lineinfo.ncu-rep.xz"), columns=columns)
+    places = re.findall(r"% of it(?: at (.*))?$", said, re.MULTILINE)
+    assert len(places) == 3 and "…" not in "".join(places)
+    assert columns < 90 or any(places)
+
+
 def test_without_times_no_share_of_them_is_told(tmp_path: Path, printed: Printed) -> None:
     """Kernels beyond the screen once had "0.0 % of the time" where no time was collected."""
     path = tmp_path / "no_times.ncu-rep"

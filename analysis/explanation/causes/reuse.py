@@ -107,10 +107,15 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="redundant_loads",
         variants=tuple(variants),
+        # Of generic loads (LD) no sectors are known.
         evidence=(
-            derived("sectors asked of L1 / sectors fetched from L2", share(asked, flows.missed)),
+            *(
+                [derived("sectors asked of L1 / sectors fetched from L2", asked / flows.missed)]
+                if asked
+                else []
+            ),
             *work.evidence(metrics.GLOBAL_LOAD_HIT_RATE),
-            work.of_all("global loads", work.executed[loads]),
+            *([work.of_all("global loads", work.executed[loads])] if loads.any() else []),
         ),
         attributed=np.maximum(attributed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
