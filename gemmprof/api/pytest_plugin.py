@@ -188,14 +188,19 @@ class Profile:
         return tuple(Kernel(record) for record in self.side.kernels)
 
     def kernel(self, pattern: str = "") -> Kernel:
-        """The one kernel in whose name this expression is found; UsageError if there is none, or several."""
+        """The one kernel in whose name this expression is found, or in what it is called beside others (with its grid).
+
+        Raises:
+            UsageError: if there is none, or several.
+        """
         __tracebackhide__ = True
         wanted = regex(pattern, ignore_case=False)
-        found = [kernel for kernel in self.kernels if wanted.search(kernel.name)]
+        found = [one for one in self.kernels if wanted.search(one.name) or wanted.search(one.record.title)]
         if len(found) == 1:
             return found[0]
         raise UsageError(
             f"'{pattern}' is in the name of {len(found)} kernels",
+            "give more of the name, or the grid behind it, so that one is left",
             found="; ".join(kernel.record.title for kernel in (found or self.kernels)) or "no kernels",
         )
 
@@ -288,6 +293,10 @@ def _hold(
     gate = check(outcome, conditions, allow_new=allow_new, allow_gone=allow_gone)
     if gate.holds:
         return
+    if not any(
+        kernel.match.before for kernel in outcome.kernels
+    ):  # of one side alone no change is left undecided
+        gate = dataclasses.replace(gate, undecided=())
     lines = [sentences.gate_summary(gate, outcome)]
     for item in gate.broken:
         lines.append(one_line(sentences.break_words(item)))

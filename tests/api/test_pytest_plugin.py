@@ -19,6 +19,7 @@ NOISE = DATA / "noise"
 
 TESTS = f"""
 BASE, FEWER = {str(NOISE / "code_base.ncu-rep.xz")!r}, {str(NOISE / "code_fewer_registers.ncu-rep.xz")!r}
+GRIDS = {str(DATA / "launches_same_kernel.ncu-rep.xz")!r}
 
 def test_figures(ncu):
     report = ncu.open(BASE)
@@ -33,6 +34,11 @@ def test_conditions_hold(ncu):
 
 def test_conditions_do_not_hold(ncu):
     ncu.open(BASE).check("registers > 40")
+
+def test_one_of_several_grids(ncu):
+    report = ncu.open(GRIDS)
+    assert report.kernel("saxpy 256x1x1").launches == 1
+    report.kernel("saxpy")
 
 def test_slower(ncu):
     ncu.open(FEWER).check_against(ncu.open(BASE), "time > +3%")
@@ -82,6 +88,7 @@ def test_a_users_tests(tmp_path: Path) -> None:
     assert sorted(outcomes) == [
         "FAILED test_kernels.py::test_conditions_do_not_hold",
         "FAILED test_kernels.py::test_no_such_kernel",
+        "FAILED test_kernels.py::test_one_of_several_grids",
         "FAILED test_kernels.py::test_slower",
         "PASSED test_kernels.py::test_baseline",
         "PASSED test_kernels.py::test_conditions_hold",
@@ -89,6 +96,9 @@ def test_a_users_tests(tmp_path: Path) -> None:
     ]
     assert "normalise<1024>: 28.0 % slower" in done.stdout and "registers 48 → 32" in done.stdout
     assert "registers is 48 (registers > 40)" in done.stdout
+    # What has no other side is no change that is not decided.
+    assert "5 of 5 kernels checked against registers > 40\n" in done.stdout
+    assert "'saxpy' is in the name of 4 kernels" in done.stdout and "saxpy 4096x1x1" in done.stdout
 
 
 @pytest.mark.campaign
