@@ -106,8 +106,8 @@ def points() -> Iterator[Point]:
             yield Point(f"bf16 view {m}", "bf16", "tn", m, 4096, 4096, "view", offset, pitch)
 
 
-def made(point: Point) -> Callable[[], Any]:
-    """The call of a point, its operands allocated and filled."""
+def operands(point: Point) -> tuple[Any, Any, Any]:
+    """A and B of a point, filled with normal numbers, and room for C."""
     import torch
 
     element = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(point.type, torch.float32)
@@ -122,9 +122,16 @@ def made(point: Point) -> Callable[[], Any]:
     else:
         a = matrix(m, k)
     b = matrix(n, k).t() if point.layout == "tn" else matrix(k, n)
-    out = torch.empty(m, n, device="cuda", dtype=element)
+    return a, b, torch.empty(m, n, device="cuda", dtype=element)
+
+
+def made(point: Point) -> Callable[[], Any]:
+    """The call of a point, its operands allocated and filled."""
+    import torch
+
+    a, b, out = operands(point)
     if point.call == "addmm":
-        bias = matrix(1, n)[0]
+        bias = torch.empty_like(out[0]).normal_()
         return lambda: torch.addmm(bias, a, b, out=out)
     return lambda: torch.mm(a, b, out=out)
 
@@ -133,18 +140,10 @@ def ours(point: Point, stage: str) -> Callable[[], Any] | None:
     """The same product by one of gemmprof's stages, which has to be built; None of those that it does not take."""
     if point.type not in ("bf16", "fp16") or point.call != "mm":
         return None
-    import torch
-
     from gemmprof.kernels.operators import run_stage
 
-    element = torch.bfloat16 if point.type == "bf16" else torch.float16
-    a, b = (
-        torch.randn(*size, device="cuda", dtype=element)
-        for size in ((point.m, point.k), (point.n, point.k) if point.layout == "tn" else (point.k, point.n))
-    )
-    second = b.t() if point.layout == "tn" else b
-    out = torch.empty(point.m, point.n, device="cuda", dtype=element)
-    return lambda: run_stage(stage, a, second, out)
+    a, b, out = operands(point)
+    return lambda: run_stage(stage, a, b, out)
 
 
 def kernels(calls: Sequence[Callable[[], Any]]) -> list[list[str]]:
@@ -191,12 +190,9 @@ def versions() -> dict[str, Any]:
 
 def best_proposal(point: Point, repetitions: int, flush: Any) -> float:
     """Median microseconds of the fastest of the sixteen proposals of cublasLt, chosen by a first look."""
-    import torch
     from cublas_lt import CublasLt
 
-    a, b = (torch.randn(*size, device="cuda").bfloat16() for size in ((point.m, point.k), (point.n, point.k)))
-    out = torch.empty(point.m, point.n, device="cuda", dtype=torch.bfloat16)
-    return min(medians(fastest(CublasLt().plans(a, b.t(), out), 2, 5, flush), repetitions, flush))
+    return min(medians(fastest(CublasLt().plans(*operands(point)), 2, 5, flush), repetitions, flush))
 
 
 def record(out: Path, repetitions: int, seconds: float, stage: str = "", *, times_only: bool = False) -> None:
