@@ -165,6 +165,7 @@ def test_typos_are_answered(line: str, meant: str, here: Path) -> None:
         ("find", "no condition was given"),
         (f"export {SAME} -o new --format dataset --table kernels", "holds everything of its reports"),
         (f"export {SAME} -o new --format perfetto --table kernels", "writes no tables"),
+        (f"export {DATA}/partial_basic.ncu-rep.xz -o new --format speedscope", "samples by instruction"),
         (f"export {SAME} -o {SAME}", "is a file"),
         ("history record", "no run or report was named"),
         (f"report --recorded {SAME}", "--recorded takes no inputs"),

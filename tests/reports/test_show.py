@@ -108,3 +108,20 @@ def test_a_hostile_name_prints_harmlessly() -> None:
 def test_a_folder_without_reports_is_an_error(tmp_path: Path) -> None:
     result = show(str(tmp_path))
     assert result.returncode == 2 and "holds no report" in result.stderr
+
+
+def test_source_without_lines_is_its_hottest_instructions_and_without_counters_says_how_to_get_them() -> None:
+    bare = show(str(DATA / "partial_no_lineinfo.ncu-rep.xz"), "#1", "--source").stdout.splitlines()
+    at = next(at for at, line in enumerate(bare) if "compile with -lineinfo" in line)
+    assert all(re.match(r" +[\d.]+ % +\d+ +[0-9a-f]{4} +[A-Z]", line) for line in bare[at + 1 : -1]), bare
+    assert sum(map(float, re.findall(r"(?m)^ +([\d.]+) %", "\n".join(bare)))) <= 101
+    lean = show(str(DATA / "partial_basic.ncu-rep.xz"), "#1", "--source")
+    assert lean.returncode == 0 and "profile with --section SourceCounters" in lean.stdout
+
+
+def test_what_warps_wait_for_stands_under_the_phases() -> None:
+    """The kernel's second phase streams: warps wait for memory there, and not before."""
+    report = DATA / "phases" / "h200" / "stalls.ncu-rep.xz"
+    lines = show(str(report), "--section", "timeline", "--kernel", "three_phases").stdout.splitlines()
+    (waits,) = (line.partition("|")[2] for line in lines if "stalled: Long Scoreboard" in line)
+    assert waits[:17].strip() == "" and waits[20:30].count("█") > 8
