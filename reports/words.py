@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.session import Session
 from gemmprof.base import amounts
-from gemmprof.base.amounts import counted, fit, nanoseconds, quantity
+from gemmprof.base.amounts import counted, fit, nanoseconds, quantity, wrapped
 from gemmprof.base.printable import visible
 from gemmprof.model import NOTABLE, CodePlace, Evidence, Explanation, Finding
 
@@ -220,9 +219,7 @@ def screen(found: Sequence[Explained], *, of: int = 0, width: int = WIDTH, lines
     room = lines if lines is not None else 1 << 30
     of_all = doubts_of_all(one.explanation for one in found) if len(found) > 1 else []
     out = [
-        line
-        for doubt in of_all[: None if lines is None else 3]
-        for line in _wrapped(doubt, width, "! ", "  ")
+        line for doubt in of_all[: None if lines is None else 3] for line in wrapped(doubt, width, "! ", "  ")
     ]
     for at, one in enumerate(found):
         form = list(_fitting(one, width, room - len(out) - (1 if left > 1 else 0), of_all, first=not at))
@@ -287,33 +284,28 @@ def block(
         yield _cut(f"{_id(one)}{fit(one.label, max(20, width - len(end) - 6))}  {end}", width)
     doubts = [doubt for doubt in kernel.trust if doubt not in said]
     for sentence in doubts[: None if places >= WHOLE else 3 if places else 1]:
-        yield from _wrapped(sentence, width, "  ! ", "    ")
+        yield from wrapped(sentence, width, "  ! ", "    ")
     for number, (finding, *others_) in enumerate(kernel.losses[:findings], 1):
         yield from _finding(number, finding, width, facts, places)
         for way in other_ways(others_, whole=facts > 1):
-            yield from _wrapped(way, width, "     ", "       ")
+            yield from wrapped(way, width, "     ", "       ")
     rest = named(one for one, *_ in kernel.losses[findings:])
     ends = in_order(kernel, [small(kernel), others(kernel) if places else ""])
     for end in filter(None, [f"also: {rest}" if rest else "", *ends]):
-        yield from _wrapped(end, width, "  ", "  ")
+        yield from wrapped(end, width, "  ", "  ")
 
 
 def _finding(number: int, finding: Finding, width: int, facts: int, places: int) -> Iterator[str]:
     yield _cut(f"  {number}. {title(finding)}: saves {saved(finding)}", width)
-    yield from _wrapped(finding.change, width, "     ", "     ")
+    yield from wrapped(finding.change, width, "     ", "     ")
     if several := ways(finding):
-        yield from _wrapped(several, width, "     ", "     ")
+        yield from wrapped(several, width, "     ", "     ")
     lines = [f"at {place_with_code(where)} ({100 * where.share:.0f} %)" for where in finding.places[:places]]
     lines += [fact(item) for item in finding.evidence[:facts]]
     for line in lines:
         yield from (
-            _wrapped(line, width, "     ", "       ") if places >= WHOLE else [_cut(f"     {line}", width)]
+            wrapped(line, width, "     ", "       ") if places >= WHOLE else [_cut(f"     {line}", width)]
         )
-
-
-def _wrapped(text: str, width: int, first: str, then: str) -> list[str]:
-    lines = textwrap.wrap(text.replace(" %", "\u00a0%"), width, initial_indent=first, subsequent_indent=then)
-    return [line.replace("\u00a0%", " %") for line in lines]
 
 
 def _cut(text: str, width: int) -> str:

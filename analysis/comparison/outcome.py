@@ -213,8 +213,8 @@ def compare_matches(
     pairs = [both for position in estimates if (both := found[position].match.both)]
     if pairs and all(len(record.times) == 1 for both in pairs for record in both):
         notes.append(
-            "One process a side: how far times differ between processes is assumed as usual elsewhere, so one slow "
-            "process looks like a change. Give several reports a side (--with) to measure it."
+            "One process a side: what is usual between processes is assumed. "
+            "Several reports a side (--with) measure it."
         )
     if pairs and all(one.times == other.times and one.metrics == other.metrics for one, other in pairs):
         notes.append("Both sides hold the same numbers to the last digit: one report twice, or a copy of it?")

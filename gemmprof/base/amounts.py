@@ -7,6 +7,8 @@ with a unit. What is not known is a dash, never a zero.
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from collections.abc import Callable
 from functools import lru_cache
 from numbers import Real
@@ -200,6 +202,22 @@ def quantity(value: Any, unit: str = "") -> str:
 def fit(text: str, limit: int = 60) -> str:
     """A text cut in its middle where it is longer: beginnings and ends tell names apart."""
     return text if len(text) <= limit else f"{text[: limit * 2 // 3]}…{text[-(limit // 3 - 1) :]}"
+
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|×|[nµm]?s|[kMGT]?(?:i?B(?:/s)?|Hz|FLOP/s)?)(?:[\s.,:;)]|$))")
+
+
+def wrapped(text: str, width: int, first: str = "", then: str = "", most: int | None = None) -> list[str]:
+    """A text as lines, ``most`` at most, in which a unit stands beside its number; ``first``, ``then``: what leads."""
+    lines = textwrap.wrap(
+        _BEFORE_UNIT.sub("\u00a0", text),
+        width,
+        initial_indent=first,
+        subsequent_indent=then,
+        max_lines=most,
+        placeholder=" …",
+    )
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def saved(saves: float, low: float, high: float) -> str:

@@ -8,14 +8,13 @@ from operator import attrgetter
 from pathlib import Path
 
 from rich.console import Console, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from gemmprof.analysis.comparison.baseline import Baseline
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.records import Change
-from gemmprof.base.amounts import signed
+from gemmprof.base.amounts import signed, wrapped
 from gemmprof.reports import formatting, sentences
 from gemmprof.reports.terminal import columns
 
@@ -42,7 +41,7 @@ def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:
         if texts and (kernel.verdict != "same" or kernel.note or details):
             console.print(Text(sentences.named(kernel), style="bold"))
             for text in texts:
-                console.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
+                _indented(console, text)
     if details:
         for kernel in kernels:
             if kernel.changes:
@@ -70,15 +69,21 @@ def print_pair(console: Console, outcome: Outcome) -> None:
     facts = [sentences.times(kernel), sentences.change(kernel), f"cycles {cycles}" if cycles else ""]
     facts.append("launches {}, {}".format(*sentences.launches(kernel)))
     console.print(Text("  " + short(", ".join(filter(None, facts)))))
-    for text in sentences.why(kernel):
-        console.print(Padding(Text(short(text)), (0, 0, 0, 2), expand=False))
+    for text in sentences.why(
+        kernel
+    ):  # what was found and predicted is the answer: more of it than of the rest
+        _indented(console, short(text, LINES_OF_A_REASON + (text == kernel.said)))
     if moved := sentences.moved(kernel):
         most = "; ".join(f"{one.title} {_moved(one)}" for one in moved[:4])
-        console.print(Padding(Text(short(f"moved most: {most}", 3)), (0, 0, 0, 2), expand=False))
+        _indented(console, short(f"moved most: {most}", 3))
     for note in outcome.notes:
         console.print(Text(short(f"Note: {note}"), style="yellow"))
     if kernel.changes:
         console.print(Text(f"All {len(kernel.changes)} quantities: --details"))
+
+
+def _indented(console: Console, text: str) -> None:
+    console.print(Text("\n".join(wrapped(text, console.width, "  ", "  "))))
 
 
 def _table(kernels: Iterable[Compared]) -> Table:

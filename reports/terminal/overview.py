@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from gemmprof.base.amounts import DASH
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.reports.facts import collected_with, counters_of, unexplained, whose
-from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times
+from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times, wrapped
 from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import ALL_ROWS, MOST, rows_table
 from gemmprof.reports.terminal.section_tables import parts as section_parts
@@ -136,10 +135,10 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
     if left := total - len(found):
         whole, shares = (sum(one.share or 0.0 for one in some) for some in (session.by_time, found))
         rest = f" with {ratio(max(0.0, whole - shares))} of the time" if whole else ""
-        yield from textwrap.wrap(f"and {left:,} more{rest}: gemmprof show, --all", width)
+        yield from wrapped(f"and {left:,} more{rest}: gemmprof show, --all", width)
     yield ""
     if not gains:
-        yield from textwrap.wrap(_nothing_found(session, found), width)
+        yield from wrapped(_nothing_found(session, found), width)
     ways = f"Next: {command} '{found[0].id}'", f"Next: the same with '{found[0].id}' behind it"
     yield from [line for line in ways if len(line) <= width][:1]
 
@@ -148,7 +147,7 @@ def _too_little(session: Session, width: int) -> list[str]:
     """Where of none of the first families enough was collected to see most causes: what is missing of the first one."""
     known = [session.explanation(family.representative) for family in session.leaders(FRONT_FAMILIES)]
     doubts = [next((doubt for doubt in one.trust if UNSEEN in doubt), "") for one in known]
-    return textwrap.wrap(doubts[0], width, initial_indent="! ", subsequent_indent="  ") if all(doubts) else []
+    return wrapped(doubts[0], width, "! ", "  ") if all(doubts) else []
 
 
 def _name(family: Family, name: str, room: int) -> str:
@@ -235,7 +234,7 @@ def kernel_parts(
     where = ", ".join(filter(None, (where, whose(profile), family.owner.title)))
     yield Text(visible(f"{family.id} {family.label}  ({where})"), style="bold")
     if not sections:
-        yield Text("\n".join(textwrap.wrap(visible(kernel.verdict.paragraph), max(30, width - 1))))
+        yield Text("\n".join(wrapped(visible(kernel.verdict.paragraph), max(30, width - 1))))
         yield Text()
     if profile.profiled and not sections and kernel.verdict.limited_by == UNKNOWN:
         counted = counters_of(kernel)

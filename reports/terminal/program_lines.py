@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.whole.spans import Span, walk
 from gemmprof.base.printable import visible
-from gemmprof.reports.formatting import counted, fit, nanoseconds, ratio, saved
+from gemmprof.reports.formatting import counted, fit, nanoseconds, ratio, saved, wrapped
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
@@ -27,7 +26,7 @@ BAR = 20
 
 def sentence(session: Session, width: int) -> list[str]:
     """What a report holds, in at most two lines of 80 columns, or as many letters in narrower ones."""
-    return textwrap.wrap(visible(session.sentence), width)[: max(2, 160 // width)]
+    return wrapped(visible(session.sentence), width)[: max(2, 160 // width)]
 
 
 def where(session: Session, width: int) -> Iterator[str]:
@@ -47,7 +46,7 @@ def where(session: Session, width: int) -> Iterator[str]:
         "" if launching is None or share == ratio(0.0, 0) else f"{share} of it is launching.",
         program.gaps,
     ]
-    yield from textwrap.wrap(visible(" ".join(filter(None, parts))), width, max_lines=2, placeholder=" …")
+    yield from wrapped(visible(" ".join(filter(None, parts))), width, most=2)
 
 
 def advice(program: Program, width: int) -> Iterator[str]:
@@ -64,7 +63,7 @@ def advice(program: Program, width: int) -> Iterator[str]:
     for proposal in first:
         text = f"{proposal.title}{proposal.of_what}{_ids(proposal)}: {proposal.says}"
         first_indent, indent = f"{ratio(proposal.saves, 0):>6}  ", " " * 8
-        lines = textwrap.wrap(visible(text), width, initial_indent=first_indent, subsequent_indent=indent)
+        lines = wrapped(visible(text), width, first_indent, indent)
         yield from lines[:1]
         if len(lines) > 1:
             yield fit(" " * 8 + visible(" ".join(line.strip() for line in lines[1:])), width)
@@ -109,9 +108,9 @@ def whole(program: Program, width: int) -> Iterator[str]:
     )
     yield from _bars([(0, span) for span in program.operators if span.share >= LEAST][:BRANCHES], width)
     yield ""
-    yield from textwrap.wrap(visible(program.gaps), width)
+    yield from wrapped(visible(program.gaps), width)
     if program.advice.sampled:
-        yield from textwrap.wrap(
+        yield from wrapped(
             "The report holds chosen launches alone: which launches follow one another in the program is not known.",
             width,
         )
@@ -122,7 +121,7 @@ def whole(program: Program, width: int) -> Iterator[str]:
     for place, proposal in enumerate(program.advice.proposals, 1):
         head = f"{place}. {proposal.title}{_ids(proposal)}: saves {saved(proposal.saves, proposal.low, proposal.high)}"
         text = f"{head}{proposal.of_what}. {proposal.says} {proposal.change}"
-        yield from textwrap.wrap(visible(text), width, initial_indent="  ", subsequent_indent="     ")
+        yield from wrapped(visible(text), width, "  ", "     ")
     if program.advice.together is not None:
         yield f"  All that concerns kernels together saves {saved(*program.advice.together)} of their time."
 

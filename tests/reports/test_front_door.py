@@ -487,6 +487,26 @@ def test_what_a_point_lacks_is_named_in_json_as_in_the_table(tmp_path: Path, pri
     assert lacking and f"profile with ncu {lacking}" in " ".join(printed("roofline", str(path)).split())
 
 
+GELU = [str(TRANSFORMER.with_name(f"gelu{which}.ncu-rep.xz")) for which in ("", "_fixed")]
+
+
+@pytest.mark.parametrize("columns", [60, 66, 73, 80])
+def test_a_unit_stands_on_the_line_of_its_number(columns: int, printed: Printed) -> None:
+    """The front door wrote ``launches of 14.2`` and ``µs`` below, a comparison ``−57.5`` and ``%``."""
+    conflicts = str(DATA / "flaws_bank_conflicts.ncu-rep.xz")
+    told = [printed(conflicts, columns=columns), printed("explain", conflicts, columns=columns)]
+    told.append(printed("diff", *GELU, "--details", columns=columns).partition("\n  Quantity")[0])
+    assert not re.findall(r".*\d\n *(?:%|[nµm]?s|[kMG]?B|[MG]Hz)\b.*", "\n".join(told))
+    assert all(len(line) <= columns for text in told for line in text.splitlines())
+
+
+def test_a_pair_of_reports_tells_whole_what_came_of_the_prediction(printed: Printed) -> None:
+    """The interval that it fell in, and what is next, were cut off."""
+    said = " ".join(printed("diff", *GELU).split())
+    assert re.search(r"is gone: −20\.9 % measured, as predicted; next: [a-z ]+ \d+ % code: ", said)
+    assert "Several reports a side (--with) measure it. All 37" in said
+
+
 @pytest.mark.parametrize("columns", [72, 80, 90, 100])
 def test_an_instruction_is_named_whole_or_not_at_all(columns: int, printed: Printed) -> None:
     """Once "at LDG.E.SY…R2]": a part of an instruction leads nowhere."""
