@@ -13,7 +13,6 @@ namespace GEMMPROF_STAGE {
 enum class Consumers {
     kTogether,  // each computes half of the tile: 64 of its rows, or half of its columns where there are only 64 rows
     kInTurn,    // each computes tiles of its own: one multiplies while the other stores
-    kFitting,   // as kTogether, of as many columns as the host says: multiples of 16, `narrowest` to `widest`
 };
 
 // A block computes bm x bn of C. PAIR: 2 where blocks below each other share B. A tile may have fewer rows than the 64
@@ -23,25 +22,21 @@ template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_, bool S
 struct Tile {
     static constexpr bool swapped = SWAPPED_;
     static constexpr int bm = BM_, bn = BN_, stages = STAGES_, pair = PAIR_;
-    static constexpr bool in_turn = CONSUMERS_ == Consumers::kInTurn, fits = CONSUMERS_ == Consumers::kFitting;
-    static constexpr int narrowest = fits ? 144 : bn, widest = fits ? 240 : bn;  // columns that are computed
+    static constexpr bool in_turn = CONSUMERS_ == Consumers::kInTurn;
     static constexpr int halves = in_turn && bm == 128 ? 2 : 1;    // times 64 rows that a consumer computes
     static constexpr int wn = in_turn || bm == 128 ? bn : bn / 2;  // columns that a consumer computes
     static constexpr int warps = bm < 64 ? bm / 16 : 4;            // of a consumer whose rows lie in the tile
-    static_assert(!fits || bn % 32 == 0, "what a warp hands over at a time is 32 columns");
-    // Columns that a warp hands over at a time: of a tile that fits fewer, which leaves room for another buffer.
-    static constexpr int store_columns = wn % 64 == 0 && !fits ? 64 : wn % 32 == 0 ? 32 : 16;
+    static constexpr int store_columns = wn % 64 == 0 ? 64 : wn % 32 == 0 ? 32 : 16;   // that a warp hands over at a time
     static constexpr int store_parts = wn / store_columns, part_words = store_columns / 4;
     static constexpr int store_bytes = 16 * store_columns * 2;
     static constexpr int stage_bytes = (bm + (swapped ? bn : (bn + 63) / 64 * 64)) * BK * 2;
-    static constexpr int stages_bytes = fits ? 208 << 10 : stages * stage_bytes;  // of narrow ones more stages fit
-    static constexpr int needed_bytes = stages_bytes + SWIZZLE_ATOM + 16 * stages + 8;
+    static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages + 8;
     static constexpr int store_buffers = needed_bytes + CONSUMERS * 4 * 2 * store_bytes <= SHARED_LIMIT ? 2 : 1;
     static constexpr int warp_staging = store_buffers * store_bytes;
     using Ring = gemmprof::StoreRing<store_buffers, store_bytes>;
     // Whether the packed sums of a tile stay in registers and are stored during the next one: consumers that compute a
     // tile together would otherwise both store and leave the tensor cores idle.
-    static constexpr bool kept = !in_turn && !fits && wn == 256;
+    static constexpr bool kept = !in_turn && wn == 256;
     static constexpr bool cuttable = in_turn || kept;      // into pieces along K
     static constexpr int slots = in_turn ? 1 : CONSUMERS;  // for the sums that consumers of a block leave to another
     static constexpr int part_floats = 64 * halves * wn;   // of a slot: the sums of one consumer

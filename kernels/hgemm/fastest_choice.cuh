@@ -20,17 +20,15 @@ namespace GEMMPROF_STAGE {
 // What the model needs to know of a tile.
 struct TileFacts {
     int bm, bn, pair;
-    bool in_turn, swapped, kept, cuttable, fits;  // as Tile's
-    bool far;                                     // `shareable`
-    int stages, narrowest, widest;                // most stages of a tile that fits, and its fewest and most columns
-    int slots, part_bytes;                        // of the sums that a block may leave to another
+    bool in_turn, swapped, kept, cuttable;  // as Tile's
+    bool far;                               // `shareable`
+    int slots, part_bytes;                  // of the sums that a block may leave to another
 };
 
 template <class TILE>
 constexpr TileFacts facts() {
     return {TILE::bm,       TILE::bn,        TILE::pair,  TILE::in_turn,         TILE::swapped, TILE::kept,
-            TILE::cuttable, TILE::fits,      shareable<TILE>, TILE::stages, TILE::narrowest, TILE::widest,
-            TILE::slots,     TILE::part_floats * 4};
+            TILE::cuttable, shareable<TILE>, TILE::slots, TILE::part_floats * 4};
 }
 
 #define GEMMPROF_TILE(NAME, ...) facts<NAME>(),
@@ -91,9 +89,7 @@ constexpr Card H200 = {
         {0.206, 0.964, 0.266, 0.0483, 1.47, 0.0408, 0.833},         // SmallQuad
         {0.324, 1.44, 0.422, 0.0257, 1.41, 0.0303, 0.791},          // MediumQuad
         {0.366, 2.6, 1.86, 0.0261, 1.1, 0.0823, 0.766},             // TallQuad160
-        {0.211, 1.84, 0.762, 0.0495, 0.89, 0.0772, 0.735},          // SlimQuad160
-        {0.581, 2.66, 1.6, 0.02, 1.08, 0.08, 1.0},                  // Fit
-        {0.59, 3.3, 1.64, 0.02, 1.24, 0.068, 1.0}                   // TallFit
+        {0.211, 1.84, 0.762, 0.0495, 0.89, 0.0772, 0.735}           // SlimQuad160
     }};
 constexpr Card H100 = {
     0.682, 4.72, 4.91e+06, 5.17e+06, 1.80e+07, 1.13e-07, 5.62e-08, 0.629, 0.6, 0.491,
@@ -117,9 +113,7 @@ constexpr Card H100 = {
         {0.192, 0.844, 0.257, 0.0483, 1.32, 0.0509, 0.782},         // SmallQuad
         {0.298, 1.57, 0.263, 0.0256, 1.32, 0.061, 0.864},           // MediumQuad
         {0.319, 2.75, 1.99, 0.0272, 1.08, 0.0804, 0.971},           // TallQuad160
-        {0.213, 1.74, 1.01, 0.0493, 1.25, 0.0769, 0.795},           // SlimQuad160
-        {0.557, 2.62, 1.5, 0.02, 1.17, 0.072, 1.0},                 // Fit
-        {0.541, 3.13, 1.49, 0.02, 1.03, 0.078, 1.0}                 // TallFit
+        {0.213, 1.74, 1.01, 0.0493, 1.25, 0.0769, 0.795}            // SlimQuad160
     }};
 
 constexpr double WRITTEN_BYTES = 5e7;
@@ -153,9 +147,6 @@ constexpr double EDGE = 0.368;
 // and hardly beyond twice that.
 constexpr double KEPT_FETCH = 11, KEPT_FETCH_PER_PART = 1.38, L2_BYTES = 4.40e+07;
 constexpr double SPLIT_ROW = 0.00366;  // that the copy engine takes for a row that begins within a sector
-// Of a tile that fits: rounds for which one is looked for, and what two blocks wait for each other, microseconds.
-constexpr int FIT_ROUNDS = 4;
-constexpr double FIT_MEETS = 0.88;
 constexpr double KEEP = 0.415;  // between a tile whose sums are kept and the next
 
 struct Choice {
@@ -164,22 +155,7 @@ struct Choice {
     bool cut = false;  // the last tiles, or all if few, are cut into equal pieces, one for each cluster
     bool far = false;  // who share a tile are no cluster, and meet in memory
     double time = 1e300;  // expected, in microseconds
-    int width = 0, pair = 0;  // of a tile that fits: its columns, and how many blocks share B
 };
-
-inline TileFacts facts_of(const Choice& choice) {
-    TileFacts tile = tile_facts[choice.tile];
-    if (tile.fits) tile.bn = choice.width, tile.pair = choice.pair;
-    return tile;
-}
-
-// The narrowest columns of which so many rounds are enough; 0 if there are none.
-inline int fitting_width(int m, int n, const TileFacts& tile, int pair, int places) {
-    const int columns = places / gemmprof::ceil_div(m, tile.bm * pair);
-    if (columns == 0) return 0;
-    const int width = std::max(tile.narrowest, gemmprof::ceil_div(gemmprof::ceil_div(n, columns), 16) * 16);
-    return width <= tile.widest ? width : 0;
-}
 
 // Two tiles store the same bits where they overlap, unless C is read or they are cut at different places.
 inline bool begins_inward(const gemmprof::Gemm& g, const Choice& choice) {
@@ -234,27 +210,25 @@ inline double beyond_edge(int extent, int tile) {
 // that of the operands that their tiles read, each once a round. Endless where it is clearly no less than `bound`.
 inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice, int places, const Card& card,
                             double bound) {
-    const TileFacts tile = facts_of(choice);
+    const TileFacts& tile = tile_facts[choice.tile];
     const TileTimes& times = card.tiles[choice.tile];
     const gemmprof::Gemm g = seen_by(tile, problem);
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
     const std::int64_t count = std::int64_t(rows) * columns, full = count / places, rest = count % places;
     const double rounds = double(full + (rest > 0)), filled = double(count) / places;
     const int parts = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits);
-    const double step = tile.fits ? times.step * choice.width / tile_facts[choice.tile].bn : times.step;
-    if (card.launch + filled * parts * step >= bound) return 1e300;
+    if (card.launch + filled * parts * times.step >= bound) return 1e300;
     const double at_once = choice.cut ? double(places) : std::ceil(double(count) / rounds);
     const double heat = std::clamp((2.0 * g.m * g.n * g.k - WARM) / (HOT - WARM), 0.0, 1.0);
     const double split = split_rows(tile.bm, !g.a_transposed, g.a, g.lda) +
                          split_rows(tile.bn, g.b_transposed, g.b, g.ldb) / tile.pair;
     const double a_cost = 1.0 + BEYOND_LINE * beyond_lines(g.a, g.lda);
     const double b_cost = 1.0 + BEYOND_LINE * beyond_lines(g.b, g.ldb);
-    const bool exact = tile.fits ? g.b_transposed : tile.swapped;
-    const int copied = exact ? tile.bn : gemmprof::ceil_div(tile.bn, 64) * 64;
+    const int copied = tile.swapped ? tile.bn : gemmprof::ceil_div(tile.bn, 64) * 64;
     const double asked = (a_cost * tile.bm * tile.pair + b_cost * copied) * 2.0 * BK * choice.splits * at_once;
     const double beyond = std::max(beyond_edge(g.m, tile.bm * tile.pair), beyond_edge(g.n, tile.bn));
     const double l2 = asked * (1.0 + (begins_inward(g, choice) ? 0.0 : EDGE * beyond)) / card.from_l2;
-    const double steps = parts * all(step * (1.0 + heat * times.hot), SPLIT_ROW * split, l2);
+    const double steps = parts * all(times.step * (1.0 + heat * times.hot), SPLIT_ROW * split, l2);
     // So many tiles of a block, one after the other.
     const double next = tile.in_turn || tile.kept ? both(steps, times.later) : steps + times.later;
     const auto work = [&](double tiles) { return std::min(tiles, 1.0) * steps + std::max(tiles - 1.0, 0.0) * next; };
@@ -286,7 +260,7 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
         time += both(work(rounds), read);
     }
     if (!once) time += card.write_back * std::min(operands, WRITTEN_BYTES);
-    time += times.block + (tile.fits ? FIT_MEETS * (tile.pair - 1) : 0.0) + (tile.kept ? KEEP * rounds : 0.0);
+    time += times.block + (tile.kept ? KEEP * rounds : 0.0);
     if (tile.in_turn && rounds <= FEW_ROUNDS && stored_packed(problem) && !stored_by_copies(problem))
         time += STORED_IN_TURN;
     const double covered = double(count) * tile.bm * tile.pair * tile.bn / (double(g.m) * g.n);
@@ -319,25 +293,6 @@ inline Card card_of(double memory) {
     return card;
 }
 
-// The tile that fits as wide as full rounds ask for, if that is expected to be faster than `best`.
-template <class Places>
-void fit(const gemmprof::Gemm& g, int tile, const Places& places_of, const Card& card, Choice& best) {
-    const gemmprof::Gemm seen = seen_by(tile_facts[tile], g);
-    for (int pair = 1; pair <= 2; ++pair) {
-        const int places = places_of(pair);
-        for (int rounds = 1, last = 0; rounds <= FIT_ROUNDS; ++rounds) {
-            Choice choice = {tile};
-            choice.pair = pair, choice.width = fitting_width(seen.m, seen.n, tile_facts[tile], pair, rounds * places);
-            if (choice.width == 0 || choice.width == last) continue;
-            last = choice.width;
-            // An operand that is read once is read faster with a policy for L2, which these have not.
-            if (seen.m <= tile_facts[tile].bm * pair || seen.n <= choice.width) continue;
-            choice.time = expected_time(g, choice, places, card, best.time);
-            if (choice.time < best.time) best = choice;
-        }
-    }
-}
-
 // The choice with the shortest expected time. A transposed A has few tiles. `places_of` says how many clusters of
 // a size the device holds.
 template <class Places>
@@ -346,11 +301,7 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, const C
     for (int tile = 0; tile < kTiles; ++tile) {
         if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
-        if ((facts.swapped || facts.fits) && !stored_packed(g)) continue;
-        if (facts.fits) {
-            fit(g, tile, places_of, card, best);
-            continue;
-        }
+        if (facts.swapped && !stored_packed(g)) continue;
         const int most = facts.in_turn || facts.kept ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);

@@ -19,54 +19,14 @@ constexpr bool smallest = TILE::pair == 1 && TILE::stage_bytes <= 16 << 10;
 // A schedule, and where the last tiles begin: so far in that they are full.
 struct Places : Schedule {
     int last_row, last_col;
-    int pair, width, stages, stage_bytes;  // of tiles that fit: blocks that share B (1 or 2), columns, stages, bytes of one
 
     // Where a block's tile begins, `rank` of its pair.
     template <class TILE>
     __device__ __forceinline__ void begin(int tile, int rank, int& row, int& col) const {
         place(tile, row, col);
-        row = min((row * (TILE::fits ? pair : TILE::pair) + rank) * TILE::bm, last_row);
-        col = min(col * (TILE::fits ? width : TILE::bn), last_col);
+        row = min((row * TILE::pair + rank) * TILE::bm, last_row), col = min(col * TILE::bn, last_col);
     }
 };
-
-// How many columns of a tile are computed, known to the compiler: wgmma names every register of its sums.
-template <int COUNT>
-struct Columns {
-    static constexpr int count = COUNT;
-};
-
-// Calls `work` with the number of columns: a loop along K of its own for each.
-template <class TILE, int COUNT = TILE::narrowest, class Work>
-__device__ __forceinline__ void with_columns(int columns, const Work& work) {
-    if constexpr (COUNT == TILE::widest)
-        work(Columns<TILE::fits ? COUNT : TILE::wn>());
-    else if (columns == COUNT)
-        work(Columns<COUNT>());
-    else
-        with_columns<TILE, COUNT + 16>(columns, work);
-}
-
-// A thread's sums of the first columns.
-template <int COLUMNS, int COUNT>
-__device__ __forceinline__ auto first(float (&sums)[COUNT]) -> float (&)[COLUMNS / 2] {
-    static_assert(COLUMNS / 2 <= COUNT);
-    return reinterpret_cast<float (&)[COLUMNS / 2]>(sums);
-}
-
-// issue_step for the first columns alone.
-template <class T, class TILE, class A, class B, int COLUMNS>
-__device__ __forceinline__ void issue_columns(float (&sums)[TILE::halves][TILE::wn / 2], unsigned a_tile,
-                                              unsigned b_tile, int row, int col, int add) {
-#pragma unroll
-    for (int half = 0; half < TILE::halves; ++half) ptx::pin(first<COLUMNS>(sums[half]));
-    ptx::wgmma_fence();
-#pragma unroll
-    for (int half = 0; half < TILE::halves; ++half)
-        multiply_step<T, A, B>(first<COLUMNS>(sums[half]), A::descriptor(a_tile, row + 64 * half),
-                               B::descriptor(b_tile, col), add);
-    ptx::wgmma_commit();
-}
 
 // The most fours that a thread of a cluster's block receives where blocks share `quads`.
 __host__ __device__ constexpr int most_received(int quads) {
@@ -81,7 +41,7 @@ __host__ __device__ constexpr int most_received(int quads) {
 // Tiles that a block computes alone with registers left, and with sums enough that a copy of them is worth its start;
 // they and what the others send fit the memory of the stages.
 template <class TILE>
-constexpr bool shareable = !TILE::in_turn && !TILE::kept && !TILE::fits && !smallest<TILE> &&
+constexpr bool shareable = !TILE::in_turn && !TILE::kept && !smallest<TILE> &&
                            (TILE::wn / 8 + most_received(TILE::wn / 8)) * LANES <= TILE::stages * TILE::stage_bytes;
 
 template <class T, class TILE>

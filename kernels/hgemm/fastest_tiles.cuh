@@ -10,10 +10,9 @@ namespace GEMMPROF_STAGE {
 // for problems that it would leave SMs idle in, or store too much in. In turn: in pairs (Turn) or alone (Lone); of
 // swapped ones, rows and columns of C have changed places. Those from Narrow on are for problems of one round, whose
 // blocks may share K: narrow, a pair that reads B once, of 96 rows of C, and of 192 as a pair that reads its rows' operand
-// once; of 32 rows where there are few tiles. Quads are for rows that begin within a sector. Those that fit have as many
-// columns as the host says, at most so many, and a block alone or a pair. A tile's number is its place in the list;
-// fastest_choice.cuh knows what each costs, and that blocks may share it unless it is in turn, kept or fits: then it has
-// to be `shareable`, or of the smallest.
+// once; of 32 rows where there are few tiles. Quads are for rows that begin within a sector. A tile's number is its place
+// in the list; fastest_choice.cuh knows what each costs, and that blocks may share it unless it is in turn or kept: then
+// it has to be `shareable`, or of the smallest.
 #define GEMMPROF_TILES(X)                                     \
     X(Large, BM, BN, STAGES, 1, Consumers::kTogether, false)  \
     X(LargePair, BM, BN, STAGES, 2, Consumers::kTogether, false) \
@@ -33,9 +32,7 @@ namespace GEMMPROF_STAGE {
     X(SmallQuad, 64, 128, 8, 4, Consumers::kTogether, false)  \
     X(MediumQuad, 128, 128, 6, 4, Consumers::kTogether, false) \
     X(TallQuad160, 128, 160, 5, 4, Consumers::kTogether, true) \
-    X(SlimQuad160, 64, 160, 7, 4, Consumers::kTogether, true) \
-    X(Fit, 128, 256, 5, 2, Consumers::kFitting, false)        \
-    X(TallFit, 128, 256, 5, 2, Consumers::kFitting, true)
+    X(SlimQuad160, 64, 160, 7, 4, Consumers::kTogether, true)
 
 #define GEMMPROF_TILE(NAME, ...) \
     struct NAME : Tile<__VA_ARGS__> {};
@@ -49,7 +46,7 @@ enum TileName { GEMMPROF_TILES(GEMMPROF_TILE) kTiles };
 // Those that also take a transposed A; of five several blocks read one operand once, because rows that begin within a
 // sector come slowly (docs/fastest_hgemm.md).
 #define GEMMPROF_TRANSPOSED_TILES(X) \
-    X(LargePair) X(Turn192) X(Medium) X(Small) X(Tiny) X(TallPair192) X(SmallQuad) X(MediumQuad) X(Fit)
+    X(LargePair) X(Turn192) X(Medium) X(Small) X(Tiny) X(TallPair192) X(SmallQuad) X(MediumQuad)
 
 #define GEMMPROF_TILE(NAME) k##NAME,
 constexpr int transposed_tiles[] = {GEMMPROF_TRANSPOSED_TILES(GEMMPROF_TILE)};

@@ -25,9 +25,6 @@
 // 8. The first stages are on their way while the other warps and blocks still prepare. A launch begins with
 //    instructions that no cache holds, so few come before the first copy, and none divides. Of the smallest tiles four
 //    warps copy from the start, every fourth stage each, while others make the barriers and fetch the maps.
-// 9. Tiles that fit: as many columns as divide C into full rounds, a multiple of 16. A kernel has a loop along K for each
-//    number of columns, and the rest of its code once. The copy engine writes no column beyond the tile's: to it, C is
-//    a stack of such tiles.
 //
 // A pair of blocks below each other shares its tile of B as in stage 7, where B is read once; else a block alone is as
 // fast. So do four where rows begin within a sector and come slowly; "pair" below means those, too. In a cluster whose
@@ -39,7 +36,7 @@
 //   exchanged_sums.cuh  blocks that share a tile (3)
 //   fastest_shared.cuh  the same by the copy engine; blocks that share a tile and are no cluster (3)
 //   pieces.cuh          how a problem is divided among clusters, tiles that are cut (4)
-//   fastest_tiles.cuh   the list of tiles (5, 7, 9)
+//   fastest_tiles.cuh   the list of tiles (5, 7)
 //   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
 //   fastest_few.cuh     few columns of B, without tiles
 //   fastest_dots.cuh    small products, straight from memory
@@ -50,7 +47,7 @@
 #include "staged_store.cuh"
 
 // The build compiles the kernels in so many parts side by side: one compiler call takes over a minute.
-constexpr int PARTS = 16;
+constexpr int PARTS = 14;
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
 static_assert(BN == 128 || BN == 256, "BN must be 128 or 256: what wgmma multiplies");
@@ -64,21 +61,16 @@ namespace GEMMPROF_STAGE {
 template <class T, class TILE, bool A_TRANSPOSED, bool B_TRANSPOSED>
 __global__ void __launch_bounds__(THREADS, 1)
     hgemm_fastest(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                  const __grid_constant__ CUtensorMap map_c, const __grid_constant__ CUtensorMap map_tiles,
-                  Places schedule, gemmprof::Output out) {
+                  const __grid_constant__ CUtensorMap map_c, Places schedule, gemmprof::Output out) {
     using A = OperandTile<TILE::bm, !A_TRANSPOSED>;
     using B = OperandTile<TILE::bn, B_TRANSPOSED, TILE::pair>;
-    constexpr bool PAIRED = TILE::pair > 1;
-    constexpr int BYTES = A::bytes + B::bytes;
-    const int PAIR = TILE::fits ? schedule.pair : TILE::pair;
-    const int ST = TILE::fits ? schedule.stages : TILE::stages;
-    const int STAGE_BYTES = TILE::fits ? schedule.stage_bytes : BYTES;
-    const unsigned SHARERS = (1u << PAIR) - 1;
+    constexpr int ST = TILE::stages, PAIR = TILE::pair, STAGE_BYTES = A::bytes + B::bytes;
+    constexpr unsigned SHARERS = (1u << PAIR) - 1;
     // Who releases a stage: in each block of the pair, both consumers or the one whose tile it is.
-    const int RELEASES = PAIR * (TILE::in_turn ? 1 : CONSUMERS);
+    constexpr int RELEASES = PAIR * (TILE::in_turn ? 1 : CONSUMERS);
     // To issue the copies of a stage takes longer than a small tile's step: then two warps do, every other stage each;
     // of the smallest all four, from the first stage on.
-    constexpr int COPIERS = PAIRED || BYTES > 24 << 10 ? 1 : smallest<TILE> ? 4 : 2;
+    constexpr int COPIERS = PAIR > 1 || STAGE_BYTES > 24 << 10 ? 1 : smallest<TILE> ? 4 : 2;
     constexpr bool SMALLEST = smallest<TILE>;
     // Sums that blocks send each other take the memory of tiles, or, where they fit, that of what is being stored:
     // then a block sends as soon as it has them, because the other has begun long ago. They fit if all have as many.
@@ -91,7 +83,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const bool far = shareable<TILE> && schedule.parts != nullptr, near = schedule.splits > 1 && !far;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
-    const unsigned staging = tiles + TILE::stages_bytes;
+    const unsigned staging = tiles + ST * TILE::stage_bytes;
     const unsigned full = staging + CONSUMERS * 4 * TILE::warp_staging, empty = full + 8 * ST, summed = empty + 8 * ST;
 
     const int rank = int(ptx::cluster_rank()), pair_rank = rank % PAIR, first_rank = rank - pair_rank;
@@ -111,16 +103,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             A::copy(tile, &map_a, row, k, barrier);
     };
     const auto copy_b = [&](unsigned tile, int col, int k, unsigned barrier) {
-        if constexpr (TILE::fits) {
-            const int share = (B::transposed ? BK : schedule.width) / 2 * pair_rank;  // 0 of a block alone
-#pragma unroll
-            for (int box = 0; box < B::boxes; ++box) {
-                if (box * 64 >= schedule.width) break;
-                const unsigned to = tile + (box * BK + share) * 128;
-                const int x = B::transposed ? col + box * 64 : k, y = (B::transposed ? k : col) + share;
-                ptx::copy_box_to(to, &map_b, x, y, barrier, static_cast<unsigned short>(SHARERS));
-            }
-        } else if (schedule.b_once)
+        if (schedule.b_once)
             B::copy(tile, &map_b, col, k, barrier, pair_rank, SHARERS << first_rank, ptx::read_once_policy());
         else
             B::copy(tile, &map_b, col, k, barrier, pair_rank, SHARERS << first_rank);
@@ -180,14 +163,14 @@ __global__ void __launch_bounds__(THREADS, 1)
                 const int k = (start.first + ahead) * BK;
                 ptx::barrier_expect(barrier, STAGE_BYTES);
                 copy_a(tile, row, k, barrier);
-                if (PAIR == 1) copy_b(tile + A::bytes, col, k, barrier);
+                if constexpr (PAIR == 1) copy_b(tile + A::bytes, col, k, barrier);
             }
             if (schedule.bulk) ptx::prefetch_map(&map_c);
         }
     }
     __syncwarp();
     if (apart) ptx::cluster_arrive();
-    if constexpr (PAIRED)
+    if constexpr (PAIR > 1)
         ptx::cluster_meet();
     else
         __syncthreads();
@@ -227,7 +210,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                         if ((stage += COPIERS) >= ST) stage -= ST, parity ^= 1;
                     }
                     before = end;
-                } else if constexpr (COPIERS == 2 || TILE::fits) {
+                } else if constexpr (COPIERS == 2) {
 #pragma unroll 1
                     for (int step = pieces.first; step < pieces.last; ++step) {
                         copy_step(step);
@@ -255,7 +238,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         const int group_col = TILE::wn < TILE::bn ? group * TILE::wn : 0;
         typename TILE::Ring ring = {staging + threadIdx.x / 32 * TILE::warp_staging};
         const auto release = [&](int s) {
-            if constexpr (!PAIRED) {
+            if constexpr (PAIR == 1) {
                 if (thread == 0) ptx::barrier_arrive(empty + 8 * s);
             } else {
                 if (thread < PAIR) ptx::barrier_arrive_at(empty + 8 * s, unsigned(first_rank + thread));
@@ -272,20 +255,6 @@ __global__ void __launch_bounds__(THREADS, 1)
                 stage_and_store<TILE>(words, ring, &map_c, row, col);
             else
                 stage_and_store_elements<TILE>(words, ring.memory, out, row, col);
-        };
-        // Of a tile that fits: the copy engine writes no column beyond the tile's.
-        const auto put_fitting = [&](const unsigned(&words)[TILE::part_words], int row, int col, int at, int column) {
-            const bool last = column == schedule.columns - 1;
-            if (schedule.bulk) {
-                const unsigned buffer = ring.next();
-                stage_part<TILE>(words, buffer);
-                const int x = last ? col + at : at, z = last ? 0 : column;
-                ring.store_at(last ? &map_c : &map_tiles, buffer, TILE::swapped ? row : x, TILE::swapped ? x : row, z);
-            } else {
-                gemmprof::Output within = out;
-                if (!last) (TILE::swapped ? within.m : within.n) = col + schedule.width;
-                stage_and_store_elements<TILE>(words, ring.memory, within, row, col + at);
-            }
         };
         const auto store_kept = [&](int part) {
             put(kept[part], kept_row, kept_col + part * TILE::store_columns);
@@ -309,30 +278,25 @@ __global__ void __launch_bounds__(THREADS, 1)
             }
             float sums[TILE::halves][TILE::wn / 2];
             if constexpr (TILE::in_turn) ptx::named_barrier_sync(1 + group, CONSUMERS * 128);
-            with_columns<TILE>(schedule.width, [&](auto columns) {
-                constexpr int COLUMNS = decltype(columns)::count;
-                int step = 0;
-                do {  // a piece has at least one step
-                    ptx::barrier_wait(full + 8 * stage, parity);
-                    const unsigned a_tile = tiles + stage * STAGE_BYTES, b_tile = a_tile + A::bytes;
-                    issue_columns<T, TILE, A, B, COLUMNS>(sums, a_tile, b_tile, group_row, group_col, step > 0);
-                    if constexpr (TILE::kept) {
-                        if (kept_row >= 0) {
+            int step = 0;
+            do {  // a piece has at least one step
+                ptx::barrier_wait(full + 8 * stage, parity);
+                const unsigned a_tile = tiles + stage * STAGE_BYTES, b_tile = a_tile + A::bytes;
+                issue_step<T, TILE, A, B>(sums, a_tile, b_tile, group_row, group_col, step > 0);
+                if constexpr (TILE::kept) {
+                    if (kept_row >= 0) {
 #pragma unroll
-                            for (int part = 0; part < TILE::store_parts; ++part)
-                                if (step == CONSUMERS * part + group + 1) store_kept(part);
-                            if (step == KEPT_STEPS - 1) kept_row = -1;
-                        }
+                        for (int part = 0; part < TILE::store_parts; ++part)
+                            if (step == CONSUMERS * part + group + 1) store_kept(part);
+                        if (step == KEPT_STEPS - 1) kept_row = -1;
                     }
-                    ptx::wgmma_wait<1>();
+                }
+                ptx::wgmma_wait<1>();
 #pragma unroll
-                    for (int half = 0; half < TILE::halves; ++half) ptx::pin(first<COLUMNS>(sums[half]));
-                    if (step > 0) release(stage == 0 ? ST - 1 : stage - 1);
-                    if (++stage == ST) stage = 0, parity ^= 1;
-                } while (++step < steps);
-                // Here, because what follows is the same code for any number of columns.
-                if constexpr (TILE::fits) ptx::wgmma_wait<0>();
-            });
+                for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
+                if (step > 0) release(stage == 0 ? ST - 1 : stage - 1);
+                if (++stage == ST) stage = 0, parity ^= 1;
+            } while (++step < steps);
             // All is issued, so it is the other's turn, if there is another piece.
             if constexpr (TILE::in_turn)
                 if (pieces.more(schedule)) ptx::named_barrier_arrive(2 - group, CONSUMERS * 128);
@@ -365,7 +329,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                                             row, col, out, apart);
                 break;
             }
-            if (!TILE::swapped && !TILE::fits && (out.is_float || out.beta != 0.0f)) {
+            if (!TILE::swapped && (out.is_float || out.beta != 0.0f)) {
                 gemmprof::Output rows = out;
                 if constexpr (TILE::bm < 64) rows.m = min(out.m, row + TILE::bm);
 #pragma unroll
@@ -379,11 +343,6 @@ __global__ void __launch_bounds__(THREADS, 1)
                 continue;
             }
             const int warp_row = row + thread / 32 * 16;
-            int column = 0;
-            if constexpr (TILE::fits) {
-                int place_row;
-                schedule.place(piece.tile, place_row, column);
-            }
             if constexpr (TILE::kept) {
                 // The other consumer may be here, too, and nothing multiplied: every instruction counts.
                 if (out.alpha != 1.0f)
@@ -403,14 +362,9 @@ __global__ void __launch_bounds__(THREADS, 1)
                 for (int half = 0; half < TILE::halves; ++half) {
 #pragma unroll
                     for (int part = 0; part < TILE::store_parts; ++part) {
-                        const int at = part * TILE::store_columns, at_row = warp_row + 64 * half;
-                        if (TILE::fits && at >= schedule.width) break;
                         unsigned words[TILE::part_words];
-                        pack_sums<T>(words, sums[half] + at / 2, out.alpha);
-                        if constexpr (TILE::fits)
-                            put_fitting(words, at_row, col, at, column);
-                        else
-                            put(words, at_row, col + at);
+                        pack_sums<T>(words, sums[half] + part * TILE::store_columns / 2, out.alpha);
+                        put(words, warp_row + 64 * half, col + part * TILE::store_columns);
                     }
                 }
             }
@@ -421,7 +375,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     __syncwarp();
     if (shareable<TILE> && near)
         ptx::cluster_wait();
-    else if constexpr (PAIRED)
+    else if constexpr (PAIR > 1)
         ptx::cluster_meet();
 }
 
@@ -518,32 +472,14 @@ const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
     return kernels[four * 4 + gemmprof::half_index(g) * 2 + g.b_transposed];
 }
 
-using Describe = cudaError_t(CUtensorMap (&maps)[4], bool bulk, const gemmprof::Gemm& seen, const gemmprof::Gemm& g,
-                             const Choice& choice);
+using Describe = cudaError_t(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& seen, const gemmprof::Gemm& g);
 
 // The tensor maps of A and B, as the tile sees them, and, where the copy engine stores it, C.
 template <class TILE>
-cudaError_t describe(CUtensorMap (&maps)[4], bool bulk, const gemmprof::Gemm& seen, const gemmprof::Gemm& g,
-                     const Choice& choice) {
+cudaError_t describe(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& seen, const gemmprof::Gemm& g) {
     if (cudaError_t error = describe_operands<TILE::bm, TILE::bn, TILE::pair>(maps[0], maps[1], seen)) return error;
-    if constexpr (TILE::fits) {
-        const gemmprof::Stored b = gemmprof::stored(seen.b, seen.k, seen.n, seen.ldb, seen.b_transposed);
-        const int box_rows = (seen.b_transposed ? choice.width : BK) / choice.pair;
-        if (cudaError_t error = gemmprof::describe(maps[1], b.data, b.rows, b.columns, b.ld, 64, box_rows)) return error;
-    }
     if (!bulk) return cudaSuccess;
     constexpr int rows = TILE::swapped ? TILE::store_columns : 16, columns = TILE::swapped ? 16 : TILE::store_columns;
-    if constexpr (TILE::fits) {
-        // C, and C as tiles of which each ends where its columns do.
-        const cuuint64_t row_bytes = cuuint64_t(g.ldc) * 2, of = cuuint64_t(choice.width);
-        const cuuint64_t tiles = cuuint64_t(gemmprof::ceil_div(seen.n, choice.width));
-        const cuuint64_t whole[] = {cuuint64_t(g.n), cuuint64_t(g.m), 1}, whole_strides[] = {row_bytes, row_bytes};
-        const cuuint64_t parts[] = {TILE::swapped ? cuuint64_t(g.n) : of, TILE::swapped ? of : cuuint64_t(g.m), tiles};
-        const cuuint64_t strides[] = {row_bytes, TILE::swapped ? of * row_bytes : of * 2};
-        const cuuint32_t box[] = {cuuint32_t(columns), cuuint32_t(rows), 1};
-        if (cudaError_t error = gemmprof::describe_boxes(maps[2], g.c, whole, whole_strides, box)) return error;
-        return gemmprof::describe_boxes(maps[3], g.c, parts, strides, box);
-    }
     return gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, columns, rows);
 }
 
@@ -560,11 +496,11 @@ int last_begin(int extent, int of_tile, std::int64_t ld) {
 
 // `places`: how many of its clusters the device holds.
 cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int places, int device, cudaStream_t stream) {
-    const TileFacts tile = facts_of(choice);
+    const TileFacts& tile = tile_facts[choice.tile];
     const gemmprof::Gemm seen = seen_by(tile, g);
     const bool bulk = choice.splits == 1 && stored_by_copies(g);
-    CUtensorMap maps[4] = {};
-    if (cudaError_t error = describe_tile[choice.tile](maps, bulk, seen, g, choice)) return error;
+    CUtensorMap maps[3] = {};
+    if (cudaError_t error = describe_tile[choice.tile](maps, bulk, seen, g)) return error;
 
     const int sharers = tile.pair * choice.splits, cluster = choice.far ? tile.pair : sharers;
     const int rows = gemmprof::ceil_div(seen.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(seen.n, tile.bn);
@@ -584,12 +520,6 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     const auto passes = [&](int others, double side) { return others == 1 && 2.0 * side * seen.k < READ_ONCE_BYTES; };
     schedule.bulk = bulk, schedule.a_once = passes(columns, seen.m), schedule.b_once = passes(rows, seen.n);
 
-    if (tile.fits) {
-        const int width = choice.width;
-        const int copied = seen.b_transposed ? width : gemmprof::ceil_div(width, 64) * 64;
-        schedule.pair = tile.pair, schedule.width = width, schedule.stage_bytes = (tile.bm + copied) * BK * 2;
-        schedule.stages = std::min(tile.stages, Fit::stages_bytes / schedule.stage_bytes);
-    }
     schedule.last_row = schedule.last_col = INT_MAX;
     if (begins_inward(g, choice)) {  // C's columns in eights
         schedule.last_row = last_begin(seen.m, tile.bm, seen.a_transposed ? seen.lda : tile.swapped ? 8 : 1);
@@ -604,7 +534,7 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
         schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
     }
     return gemmprof::launch_kernel(kernel_for(g, choice.tile), unsigned(clusters * sharers), unsigned(cluster), stream,
-                                   maps[0], maps[1], maps[2], maps[3], schedule, gemmprof::output_of(g));
+                                   maps[0], maps[1], maps[2], schedule, gemmprof::output_of(g));
 }
 
 // The way that is expected to take least: few columns where `few` blocks share rows, else the shortest of three times.
@@ -626,7 +556,7 @@ Plan planned(const gemmprof::Gemm& g, int device, int sms) {
         plan.tiles.time += packing_time(g, memory);
         plan.odd = odd::best_way(g, sms);
     }
-    const int pair = facts_of(plan.tiles).pair;
+    const int pair = tile_facts[plan.tiles.tile].pair;
     plan.places = places_of(plan.tiles.far ? pair : pair * plan.tiles.splits);
     return plan;
 }

@@ -315,11 +315,6 @@ __device__ __forceinline__ void store_box(const CUtensorMap* map, int x, int y, 
                  "r"(y), "r"(from)
                  : "memory");
 }
-__device__ __forceinline__ void store_box(const CUtensorMap* map, int x, int y, int z, unsigned from) {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map), "r"(x),
-                 "r"(y), "r"(z), "r"(from)
-                 : "memory");
-}
 __device__ __forceinline__ void store_box_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Waits until all but the latest PENDING groups have read their shared memory.
 template <int PENDING>

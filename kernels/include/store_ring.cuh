@@ -22,15 +22,10 @@ struct StoreRing {
     }
     // Starts copying what the warp has written there to (x, y), x along the rows.
     __device__ __forceinline__ void store(const CUtensorMap* map, int x, int y, unsigned buffer) const {
-        store_at(map, buffer, x, y);
-    }
-    // The same to a place of two or three coordinates.
-    template <class... Place>
-    __device__ __forceinline__ void store_at(const CUtensorMap* map, unsigned buffer, Place... place) const {
         ptx::fence_async_proxy();
         __syncwarp();
         if (ptx::elect_one()) {
-            ptx::store_box(map, place..., buffer);
+            ptx::store_box(map, x, y, buffer);
             ptx::store_box_commit();
         }
     }

@@ -52,17 +52,4 @@ inline cudaError_t describe(CUtensorMap& map, const void* data, int rows, int co
     return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-// A matrix of 16-bit elements in boxes of three sides; strides in bytes, of the second and third side.
-inline cudaError_t describe_boxes(CUtensorMap& map, const void* data, const cuuint64_t (&sizes)[3],
-                                  const cuuint64_t (&strides)[2], const cuuint32_t (&box)[3]) {
-    const cuuint32_t steps[] = {1, 1, 1};
-    const TensorMapEncode encode = tensor_map_encode();
-    if (encode == nullptr) return cudaErrorNotSupported;
-    const CUtensorMapSwizzle swizzle = box[0] == 32 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_32B;
-    const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 3, const_cast<void*>(data), sizes, strides, box,
-                                   steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
-}
-
 }  // namespace gemmprof
