@@ -24,4 +24,6 @@ judge({
     "as_it_is": tiles(64, 64, 128, 2, 4),
     "tiles_128x128": tiles(128, 128, 128, 2, 4),
     "tiles_128x128_8_warps": tiles(128, 128, 128, 2, 8),
+    "beyond_three_stages": tiles(128, 128, 128, 3, 8),
+    "beyond_four_stages_of_64": tiles(128, 128, 64, 4, 8),
 }, [out])  # fmt: skip

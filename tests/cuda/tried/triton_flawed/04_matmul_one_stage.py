@@ -28,12 +28,15 @@ def oblong(a, b, c, n, tall: tl.constexpr, wide: tl.constexpr, depth: tl.constex
     tl.store(c + rows[:, None] * n + columns[None, :], total.to(tl.float16))
 
 
-def by(tall: int, wide: int, warps: int) -> Form:
-    return lambda: oblong[(n // wide, n // tall)](a, b, c, n, tall, wide, 32, num_warps=warps, num_stages=1)
+def by(tall: int, wide: int, warps: int, stages: int = 1) -> Form:
+    return lambda: oblong[(n // wide, n // tall)](
+        a, b, c, n, tall, wide, 32, num_warps=warps, num_stages=stages
+    )
 
 
 judge({
     "as_it_is": lambda: matmul[(n // 64, n // 64)](a, b, c, n, 64, 32, num_warps=4, num_stages=1),
     "tiles_256x128_8_warps": by(256, 128, 8),
     "tiles_128x128": by(128, 128, 4),
+    "beyond_three_stages": by(256, 128, 8, stages=3),
 }, [c])  # fmt: skip
