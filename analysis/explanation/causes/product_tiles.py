@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
 from gemmprof.analysis.explanation.demands.footprint import arrays, computed_places, distinct_along, rounds
 from gemmprof.analysis.explanation.demands.places import AXES
+from gemmprof.analysis.explanation.demands.resources import is_float
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
@@ -51,7 +52,7 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         alike = {one.index: one for one in known if distinct_along(work, one, axis, min(2, blocks)) == 0.5}
         if not alike:
             continue
-        tile = _tile(work, float(macs.sum()), alike) if macs.any() else _one_row(work, alike)
+        tile = _tile(work, float(macs.sum()), alike, axis) if macs.any() else _one_row(work, alike)
         if tile is None:
             continue
         rows, filled, own = tile
@@ -111,13 +112,17 @@ def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         data = code.producers(at, code.sass[at].operands[-1])
         made = reached(data, lambda one: () if one in own else code.sources(one))
         keep[at] = max((own[one] for one in made if one in own), default=keep[at])
+        if work.where(is_float)[[*made]].any():
+            keep[at] = max(keep[at], keep[list(data)].max())  # of the same words, but others in each block
     along = " and ".join(f"{one} along {axis}" for one, axis in zip(way, AXES, strict=True) if one > 1)
+    # Programs of fewer warps an SM no longer hide what each waits for.
+    ahead = " With num_stages of 3 or more the next are under way." * (tensor.stages(work) < tensor.STAGES)
     yield Variant(
         f"tiles of {several} programs in one",
         _joined(work, flows, keep, several, larger=larger),
         change=(
             f"Let a [block|program] compute the tiles of {along}[| (larger BLOCK_M, BLOCK_N)]: they load "
-            f"{100 * (1.0 - float(keep[loads].mean())):.0f} % alike, and registers have room for their sums."
+            f"{100 * (1.0 - float(keep[loads].mean())):.0f} % alike, and registers have room for their sums.[|{ahead}]"
         ),
         plain=True,
     )
@@ -157,7 +162,7 @@ def _loads(work: Work) -> Mask:
     return work.ran & work.global_fetches
 
 
-def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Mask] | None:
+def _tile(work: Work, macs: float, alike: Collection[int], axis: int) -> tuple[int, int, Mask] | None:
     """Rows that each element of the operand which several blocks load is multiplied with, a power of two; those of them
     that are loaded, no padding; and what loads and stores what a block has for itself. None if nobody knows.
     """
@@ -165,7 +170,7 @@ def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Ma
     own = work.ran & work.where(lambda line: line.is_store and line.space == "global")
     stored = work.executed * WARP * work.widths
     shared = mine = mine_loaded = padding = by_stores = 0.0
-    moved = work.ran & work.where(lambda line: line.opcode in ("LDGSTS", "STS"))
+    moved, floats = work.ran & work.where(lambda line: line.opcode in ("LDGSTS", "STS")), work.where(is_float)
     for at in np.flatnonzero(moved).tolist():
         data = () if loads[at] else code.producers(at, work.sass[at].operands[-1])
         made = reached(data, lambda one: () if loads[one] else code.sources(one))
@@ -174,6 +179,9 @@ def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Ma
             continue  # exchanged between warps
         if not fed:
             padding += stored[at]
+        elif floats[[*made]].any() and not same_along(work, axis)[list(data)].all():
+            mine += stored[at]  # of words that all load, but others in each block: no padding
+            mine_loaded += stored[at]
         elif any(one in alike for one in fed):
             shared += stored[at]
             by_stores += not loads[at]

@@ -23,6 +23,7 @@ from gemmprof.analysis.explanation.demands.resources import L1_PASSES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Work, share, tensor_copies
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 
@@ -69,6 +70,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     counted[[row for one in known for row in one.rows]] = True
     known = [one for one in known if not invariant[list(one.rows)].all()]
     told = share(work.executed[counted].sum(), work.executed[loads].sum()) >= MOST_LOADS
+    if owner_of(work.profile).key == "triton":
+        known = [_as_tiles_share(work, one) for one in known]
     variants, passes = list[Variant](), list[Variant]()
     if invariant.any():
         # Of what L1 had to fetch as often, no more stays than what is still asked for.
@@ -121,6 +124,18 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
         rank=SPECIFIC if invariant.any() or passes or tiles else LATENCY,
     )
+
+
+def _as_tiles_share(work: Work, one: footprint.Reuse) -> footprint.Reuse:
+    """An array as Triton's programs share it: each lane its own where neighbours load much of the same, but not all (a
+    window that moves on). Tensors keep what a whole axis has in common, not what is elsewhere in the next lane.
+    """
+    few, many = one.thread / LOADED_AGAIN, LOADED_AGAIN * footprint.OUTPUTS * one.thread
+    if not few < one.of_results("x") < many:
+        return one
+    outputs = {axis: some * one.asked / one.thread for axis, some in one.outputs.items() if axis != "x"}
+    of_block = one.asked * work.profile.launch.threads_per_block
+    return replace(one, thread=one.asked, warp=one.asked * WARP, block=of_block, outputs=outputs)
 
 
 def _behind_tests(work: Work, flows: Traffic) -> Iterator[Variant]:
@@ -232,7 +247,12 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
         and any(symbol.blocks for symbol in forms[one.rows[0]].form.address.symbols)
     )
     left = max(flows.missed - again, min(flows.missed, once))
-    fewer = flows.factors(left, stored, dram_read=min(left, _from_memory(work, known, flows, left)))
+    # What each block then fetches once for itself, or L2 holds whole, DRAM delivers once.
+    held, blocks = (work.profile.device.l2_bytes or 0) / 2.0 / SECTOR, work.profile.launch.blocks
+    wholes = [(_all_blocks(work, one), one in mine, LOADED_AGAIN * blocks * one.sectors) for one in known]
+    once_each = all(whole <= held or (kept and whole >= apart) for whole, kept, apart in wholes)
+    delivered = _by_all_blocks(work, known, flows) if once_each else _from_memory(work, known, flows, left)
+    fewer = flows.factors(left, stored, dram_read=min(left, delivered))
     waits = _first_waits(work, keep, left)
     # Threads that share a row have less of it each the more they are, as long as an SM has registers for them.
     launch, wider = work.profile.launch, 1
@@ -355,18 +375,21 @@ def _from_memory(work: Work, known: Sequence[footprint.Reuse], flows: Traffic, m
     return once + (flows.dram_read - once) * min(1.0, max(0.0, share(missed - once, flows.missed - once)))
 
 
+def _all_blocks(work: Work, one: footprint.Reuse) -> float:
+    """Sectors of an array that all blocks fetch together, each once."""
+    sectors = one.sectors
+    for blocks, axis in zip(work.profile.launch.grid, AXES, strict=True):
+        several = one.fetched.get(footprint.BLOCKS + axis, 1.0)
+        apart = max(0.0, (several * footprint.OUTPUTS - 1.0) / (footprint.OUTPUTS - 1.0))
+        sectors *= 1.0 + (blocks - 1.0) * apart
+    return sectors
+
+
 def _by_all_blocks(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) -> float:
     """Sectors that all blocks fetch together, each once, and all that others than these loads fetch; as many as DRAM
     delivers at most.
     """
-    once = 0.0
-    for one in known:
-        all_blocks = one.sectors
-        for blocks, axis in zip(work.profile.launch.grid, AXES, strict=True):
-            several = one.fetched.get(footprint.BLOCKS + axis, 1.0)
-            apart = max(0.0, (several * footprint.OUTPUTS - 1.0) / (footprint.OUTPUTS - 1.0))
-            all_blocks *= 1.0 + (blocks - 1.0) * apart
-        once += all_blocks
+    once = sum(_all_blocks(work, one) for one in known)
     loads = work.global_loads
     rows = [row for one in known for row in one.rows]
     unknown = 1.0 - share(work.global_sectors[rows].sum(), work.global_sectors[loads].sum())

@@ -18,6 +18,7 @@ from gemmprof.analysis.explanation.demands.resources import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import Sass, matrix_product
 from gemmprof.gpu import arch
 
@@ -35,6 +36,9 @@ BUSY_PIPE = 0.7  # share of the time from which on the FMA pipe limits a product
 WGMMA_PASSES = 48.0 / 131072.0
 # Instructions of a warp that a ``wgmma.m64n128k16`` takes for each ``mma.sync`` of the same work.
 WGMMA_ISSUES = 1.0 / 16.0
+GROUP_WARPS = 4  # warps that multiply together by ``wgmma``
+STAGES = 3.0  # tiles of shared memory that take turns, two of them on their way (Triton's own choice)
+_AWAITED = re.compile(r"(?:@!?U?P\d+ +)?DEPBAR\.LE SB0, (0x[0-9a-f]+)")
 
 
 @dataclass(frozen=True)
@@ -322,6 +326,8 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
     """
     if not work.samples or not work.elapsed:
         return
+    if not taller and owner_of(work.profile).key == "triton" and work.warps_of_block % GROUP_WARPS == 0:
+        return  # Triton multiplies by it where a tile has rows enough; what taller ones bring is told as such
     macs = mma_macs(work)
     rows = (macs > 0) & work.ran
     before, after = tensor_rates(work, "bf16")
@@ -361,6 +367,18 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
         rank=LATENCY,
         yields=1.0,
     )
+
+
+@once
+def stages(work: Work) -> float:
+    """Tiles of operands that take turns in a loop's copies to shared memory, with the one in use; 1 without copies."""
+    found = [1.0]
+    for loop in work.code.loops:
+        lines = [work.sass[at] for at in range(loop.first, loop.last + 1) if work.executed[at]]
+        left = [int(one[1], 16) for line in lines if (one := _AWAITED.match(line.text))]
+        begun = sum(line.opcode == "LDGDEPBAR" for line in lines)
+        found += [2.0 + min(left) * len(left) / begun] if left and begun else []
+    return max(found)
 
 
 @once

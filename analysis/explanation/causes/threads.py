@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, SPECIFIC, Candidate, Variant, derived
-from gemmprof.analysis.explanation.causes import grid
+from gemmprof.analysis.explanation.causes import grid, tensor
 from gemmprof.analysis.explanation.causes.access import same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.code import address_forms, flow, latency
@@ -688,6 +688,10 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
             resources["l1_lines"] = now_bytes / then_bytes
         how = _how_to_lift(work, binding, now, most)
         fix = Fix(warps=then / now, resources=resources)
+        tiles = "shared_memory" in binding and work.products.any() and owner_of(work.profile).key == "triton"
+        if tiles and tensor.stages(work) <= tensor.STAGES:
+            # Triton takes it for tiles of operands: of smaller ones there are more rounds, and each waits as long.
+            fix = replace(fix, reasons=dict.fromkeys((flow.LONG, flow.SHORT, BARRIER), then / now))
         yield from _lifted(work, in_words(binding), resident, fix, how, SPECIFIC)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
+from gemmprof.analysis.explanation.causes.tensor import STAGES
 from gemmprof.analysis.explanation.code import flow, latency
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands.footprint import rounds
@@ -19,8 +20,6 @@ from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
-# Tiles of shared memory that take turns: one is used, two are on their way (Triton's own choice).
-STAGES = 3.0
 CHAINS = 4.0  # independent chains of the fixed kernel for each one now
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
 SERIAL = 0.9  # waits for all wgmmas under way, for each wgmma, from which on they run in series

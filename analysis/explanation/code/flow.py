@@ -258,6 +258,15 @@ class Program:
         """Whether a round makes its result of what threads exchanged of the last one's (a recurrence over a block), and
         not by sums and extremes alone, whose order does not matter.
         """
+        return any(
+            one.instruction_class in MATH_CLASSES and one.opcode not in ANY_ORDER
+            for ring in self._exchanged_rings(loop)
+            for one in map(self.sass.__getitem__, ring)
+        )
+
+    @once
+    def _exchanged_rings(self, loop: Loop) -> tuple[set[int], ...]:
+        """Instructions of a loop that need one another's results round after round, through shared memory, too."""
         inside = range(loop.first, loop.last + 1)
         after = {at: set(uses) for at, uses in self.readers_within(loop).items()}
         stored, read = list[int](), False
@@ -271,12 +280,7 @@ class Program:
                     after[one].add(at)
             elif line.is_store:
                 stored, read = [*([] if read else stored), at], False
-        together = ([self.sass[at] for at in ring] for ring in rings(after))
-        return any(
-            any(line.space == "shared" for line in lines)
-            and any(line.instruction_class in MATH_CLASSES and line.opcode not in ANY_ORDER for line in lines)
-            for lines in together
-        )
+        return tuple(ring for ring in rings(after) if any(self.sass[at].space == "shared" for at in ring))
 
     def _moves(self, loop: Loop, at: int, space: str = "") -> bool:
         """Whether this accesses other memory in each round."""
@@ -339,7 +343,7 @@ class Program:
             loop
             for loop in self.loops
             if not any(loop.first in one for one in self.loops if one != loop)
-            and any(map(self._multiplies_itself, self._carried_rings(loop)))
+            and any(map(self._multiplies_itself, (*self._carried_rings(loop), *self._exchanged_rings(loop))))
         )
 
     def _multiplies_itself(self, ring: set[int]) -> bool:

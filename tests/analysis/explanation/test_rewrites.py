@@ -30,6 +30,7 @@ from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
     local_memory,
 )
+from gemmprof.analysis.explanation.causes.tensor import stages
 from gemmprof.analysis.explanation.causes.threads import idle_threads
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
@@ -1788,3 +1789,39 @@ def test_what_shared_memory_gives_back_to_l1_moves_nothing_less() -> None:
     """Six stages of a product whose loads keep L2 busy: three times the blocks load as much."""
     _, came = study("triton_product_six_stages_of_128")
     assert abs(found("triton_product_six_stages_of_128", "low_occupancy").saves - came["two_stages"]) < 0.06
+
+
+@pytest.mark.parametrize(
+    "name, side, cause, least, most",
+    [
+        # A sum over chains goes through a logarithm, by shared memory: no more programs make its steps fewer (17 came).
+        ("triton_tag_chains_exponentials_each_step", "product", "low_occupancy", 0.0, 0.0),
+        # Of its 128 programs a quarter would be left where each has the rows of a wgmma.
+        ("triton_tag_chains_exponentials_each_step", "product", "warp_level_mma", 0.0, 0.0),
+        # A window that moves on from lane to lane is in no tensor of a program (22 came).
+        ("triton_ring_filter_remainder_each_tap", "flawed", "redundant_loads", 0.0, 0.22),
+        # What each block fetches for itself DRAM delivers once then; what all fetch lies in L2 (39 came).
+        ("triton_norm_backward_three_walks", "two_walks", "redundant_loads", 0.2, 0.44),
+        # Of smaller tiles of operands there are more rounds, each of which waits as long (18 came).
+        ("triton_attention_four_warps", "small_tiles", "low_occupancy", 0.13, 0.25),
+        # The same words make another value in each block, which each computes (10 came).
+        ("triton_position_bias_hidden_again_for_each_head", "product", "redundant_loads", 0.0, 0.15),
+    ],
+)
+def test_what_was_tried_in_triton(name: str, side: str, cause: str, least: float, most: float) -> None:
+    told = explain(study(name, side)[0]).findings
+    assert least <= max((one.saves for one in told if one.cause == cause), default=0.0) <= most
+
+
+def test_larger_tiles_are_told_with_stages_where_fewer_than_three_take_turns() -> None:
+    """Tiles of 256 x 128 bring 10 % with one stage, 60 with three."""
+    for name, side, count in (
+        ("triton_product_six_stages_of_128", "flawed", 6.0),
+        ("triton_product_six_stages_of_128", "two_stages", 2.0),
+        ("triton_matmul_one_stage", "flawed", 1.0),
+        ("triton_matmul_one_stage", "staged", 4.0),
+    ):
+        launch = study(name, side)[0]
+        assert stages(work(launch)) == count
+        larger = next(one for one in explain(launch).findings if one.cause == "redundant_loads")
+        assert ("num_stages of 3" in larger.change) == (count < 3.0)
