@@ -189,7 +189,7 @@ class Score:
 def score(before: Iterable[Finding], after: Iterable[Finding], change: float) -> Score | None:
     """What came of the earlier findings, by the change of time (after/before - 1); None where all are still there."""
     still = {one.cause for one in after}
-    gone = [one for one in before if one.cause not in still]
+    gone = [one for one in before if not one.minor and one.cause not in still]
     if not gone:
         return None
 
@@ -221,10 +221,10 @@ def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> st
     names = [{one.cause for one in side} for side in (was, now)]
     parts = []
     for one in was if change < 0 else ():
-        if one.cause not in names[1]:
+        if not one.minor and one.cause not in names[1]:
             interval = f"{100 * one.saves_low:.0f} to {100 * one.saves_high:.0f}"
             parts.append(f"{_title(one.cause)} (predicted {ratio(one.saves, 0)}, {interval}) is gone")
-    new = [one for one in now if one.cause not in names[0] and change > 0]
+    new = [one for one in now if not one.minor and one.cause not in names[0] and change > 0]
     parts += [f"{_title(one.cause)} is new (would save {ratio(one.saves, 0)})" for one in new]
     if not parts:
         return ""

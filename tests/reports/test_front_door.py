@@ -27,6 +27,7 @@ from scale import CAMPAIGN, few
 import gemmprof
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.inputs.conditions import ALIASES
+from gemmprof.analysis.inputs.named_figures import findings
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.api.server import Tools
 from gemmprof.cli import main
@@ -498,6 +499,17 @@ def test_a_unit_stands_on_the_line_of_its_number(columns: int, printed: Printed)
     told.append(printed("diff", *GELU, "--details", columns=columns).partition("\n  Quantity")[0])
     assert not re.findall(r".*\d\n *(?:%|[nµm]?s|[kMG]?B|[MG]Hz)\b.*", "\n".join(told))
     assert all(len(line) <= columns for text in told for line in text.splitlines())
+
+
+def test_what_no_door_tells_find_and_diff_do_not_tell(printed: Printed) -> None:
+    """Ways by a general name to what another finding saves (`Finding.minor`) were hits, and predictions come true."""
+    report = str(TRANSFORMER.with_name("gemm_cutlass.ncu-rep.xz"))
+    fill = next(one for one in gemmprof.open(report).launches if "fill" in one.profile.name).explanation
+    (way,) = (one.cause for one in fill.findings if one.minor)
+    assert way == "low_occupancy" and "occupancy" not in printed("explain", report, "--kernel", "fill")
+    told = findings(fill)
+    assert told["narrow_access"] > 50 and told[way] == 0
+    assert "double precision (" in (said := printed("diff", *GELU)) and "instruction latency" not in said
 
 
 def test_a_pair_of_reports_tells_whole_what_came_of_the_prediction(printed: Printed) -> None:
