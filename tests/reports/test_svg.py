@@ -111,6 +111,28 @@ def test_only_a_ladder_has_a_path(roofs: Roofline) -> None:
     assert with_path.count("<path") > without.count("<path")
 
 
+def test_stages_near_the_fastest_stand_once_more_and_larger_beside(load: Callable[[str], Session]) -> None:
+    found = [one.get(Roofline) for one in load("ladder_simple").kernels]
+    slow, *_, fast = sorted(
+        (one for one in found if isinstance(one, Roofline)), key=lambda one: one.points[0].achieved
+    )
+    assert fast.points[0].achieved > 2 * slow.points[0].achieved
+    few, many = (
+        svg_of(
+            figures.ladder_roofline(
+                [figures.Step(str(n), f"{n}", one) for n, one in enumerate((slow, *[fast] * of))]
+            )
+        )
+        for of in (3, 4)
+    )
+    assert "near-" not in few and re.findall(r'id="[^"]*near-(\d)"', many) == ["0", "1", "2", "3", "4"]
+    # Each mark stands once: at its point, or where it is larger.
+    texts = [
+        text for text in ElementTree.fromstring(many).itertext() if re.fullmatch(r"[0-4] ?", text.strip())
+    ]
+    assert len(texts) == 5, texts
+
+
 def test_a_figure_does_not_show_what_was_drawn_on_it_before(load: Callable[[str], Session]) -> None:
     rooflines = [kernel.results["roofline"] for kernel in load("ladder_simple").kernels[:3]]
     with ThreadPoolExecutor(1) as another:  # nothing was drawn there yet
