@@ -39,7 +39,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     rounds,
     sectors_of_a_thread,
 )
-from gemmprof.analysis.explanation.demands.resources import LSU
+from gemmprof.analysis.explanation.demands.resources import L1_PASSES, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
@@ -79,15 +79,15 @@ REDUNDANT = 1.6
 def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     """Each request in the fewest sectors that its bytes need.
 
-    Fixed: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry no more
-    than what is asked for then, and what DRAM delivers beyond what is allocated shrinks with what L1 fetches; loads
-    wait for one line instead of many. Where such stores hold their warps behind the work, the sectors' share of
-    that time is gone, too. Where lanes look up the same index in several arrays or planes, one record holds all
-    that is wanted there, and its sector is fetched in place of one an array. What a block stores at places that it
-    finds in shared memory (where a bucket begins, a rank) is put in order there first: as many runs as there are
-    words at most. Lanes that each look up in a row of their own, or walk along it by vectors, lie along one row
-    instead. Where a thread looks up several words in one place, as many lanes do as lie together: a request touches the
-    sectors of fewer places.
+    Fixed: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry no more than
+    what is asked for then, and what DRAM delivers beyond what is allocated shrinks with what L1 fetches; loads wait for
+    one line instead of many, those of a thread's neighbouring pieces together. Where such stores hold their warps
+    behind the work, the sectors' share of that time is gone, too. Where lanes look up the same index in several arrays
+    or planes, one record holds all that is wanted there, and its sector is fetched in place of one an array; more of
+    them where places lie side by side. What a block stores at places that it finds in shared memory (where a bucket
+    begins, a rank) is put in order there first: as many runs as there are words at most. Lanes that each look up in a
+    row of their own, or walk along it by vectors, lie along one row instead. Where a thread looks up several words in
+    one place, as many lanes do as lie together: a request touches the sectors of fewer places.
     """
     ways = as_records(work), in_runs(work), in_patches(work)
     wasteful, others = _wasteful(work), [one for one in ways if one is not None]
@@ -104,7 +104,8 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     burst = stalled_by(work, stores)
     # So much less has the queue to take.
     gone = burst.in_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores)) if burst else 0.0
-    waits = _coalesced_waits(work, wasteful)
+    fetched = factors["l2_to_l1"] * traffic(work).missed if piece_by_piece(work) else 0.0
+    waits = _coalesced_waits(work, wasteful, share(fetched, sectors[work.global_loads].sum()))
     lost = [np.where(wasteful, excess, 0.0), *(one.attributed for one in others)]
     stalled = "time that warps are stalled by these stores / time"
     regular = share(work.global_sectors[wasteful].sum(), work.global_sectors.sum())
@@ -247,7 +248,11 @@ def as_records(work: Work) -> Candidate | None:
         rows = [form.index for one in several for form in one]
         sectors = float(work.global_sectors[rows].sum())
         asked += sectors
-        left += sectors * max(1.0, size / SECTOR) / count
+        # Of places that lie side by side a sector holds fewer then: so many of which one is wanted are fetched.
+        lanes, words = float(work.threads[rows].sum()), sectors * SECTOR / several[0][0].width
+        at_once = max(1.0, SECTOR / size)
+        wanted = words / at_once * (1.0 - max(0.0, 1.0 - lanes / words) ** at_once)
+        left += max(sectors, min(lanes, wanted)) * max(1.0, size / SECTOR) / count
         keep[rows] = max(1.0, size / WIDE) / count
         if size > widest:
             widest, arrays_of_it = size, count
@@ -544,11 +549,13 @@ def _written(work: Work, flows: Traffic, sectors: Array) -> float:
     return max(filled, flows.written * _left(sectors, work.global_sectors, stores))
 
 
-def _coalesced_waits(work: Work, wasteful: Mask) -> Array:
-    """What stays of the wait for each instruction."""
+def _coalesced_waits(work: Work, wasteful: Mask, pieces: float = 0.0) -> Array:
+    """What stays of the wait for each instruction; ``pieces``: share of the sectors that L1 fetches then where threads
+    take neighbouring pieces at once: all wait for the first, though L1 has the others' words by then.
+    """
     cycles = latency.load_cycles(work)
-    then = np.minimum(cycles, latency.load_cycles(work, lines=1.0))
-    left = np.where(wasteful, then / np.maximum(cycles, 1.0), 1.0)
+    then = latency.load_cycles(work, lines=1.0, hit=1.0 - min(1.0, pieces) if pieces else None)
+    left = np.where(wasteful, np.minimum(1.0, then / np.maximum(cycles, 1.0)), 1.0)
     # What a wait takes beyond an idle machine's latency is the queue that the wasted sectors make: it goes away with
     # them, and that of other loads, which stand in it, too, by the wasted sectors' share.
     excess = float((work.global_sectors - work.global_ideal)[wasteful].sum())
@@ -763,6 +770,7 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         "16 bytes a thread",
         Fix(keep=keep, resources=resources, warps=warps),
         most=work.within(stays),
+        counted=L1_PASSES,
         change=(
             f"Let a thread take {1 << round(math.log2(1.0 / ratio))} elements at once, up to {WIDE} bytes an access "
             f"(float4, uint4, int4 …): its loads and stores move {each} each."
@@ -791,7 +799,14 @@ def _down_the_rows(work: Work, narrow: Mask) -> bool:
     found = ((work.code.loop_of(at), one.form) for at, one in checked_forms(work).items() if narrow[at])
     forms = [(loop, form) for loop, form in found if loop is not None]
     rows = Counter((loop, form.parameters) for loop, form in forms)
+    copied = work.where(lambda line: line.opcode == "STS")
     for loop, form in forms:
+        # What is copied to shared memory in rounds of its own is anyone's: then rounds are fewer.
+        if (
+            copied[list(work.code.readers[form.index])].all()
+            and not work.barriers[loop.first : loop.last].any()
+        ):
+            continue
         together = rows[loop, form.parameters] * form.width * work.profile.launch.threads_per_block
         down[form.index] = abs(form.step(loop) or 0) > BEYOND * together or any(
             any(symbol.kind == "parameter" for symbol in factors)

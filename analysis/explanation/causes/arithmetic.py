@@ -15,6 +15,7 @@ from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code import divisions, flow, latency, sequences, single_bits
 from gemmprof.analysis.explanation.code.address_forms import checked_forms
 from gemmprof.analysis.explanation.code.flow import reached
+from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands import distinct, footprint
 from gemmprof.analysis.explanation.demands.places import AXES
@@ -51,7 +52,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
 
     Fixed: each FP64 instruction becomes one FP32 instruction, whose result is read after half the cycles, conversions
     between the two are gone, a division takes as much as one of FP32, what moves the halves of FP64 values is gone or
-    half, they take half the registers, and where the loads feed FP64 half their bytes are gone, too.
+    half, they take half the registers where most live, and where the loads feed FP64 half their bytes are gone, too.
     """
     doubles = work.where(lambda line: line.opcode in FLOATS) & work.ran
     if not doubles.any():
@@ -65,7 +66,8 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     sooner = share(waits @ np.where(doubles, latency.READY / READY_DOUBLE, 1.0), waits.sum()) or 1.0
     converted = float(work.executed[narrowing].sum())
     d_count = float(work.executed[doubles].sum())
-    pairs = {name for at in np.flatnonzero(doubles) for name in work.sass[int(at)].writes if name[0] == "R"}
+    # Half as many where doubles are alive; of no use where most registers are alive without them.
+    live, wide = (np.array(live_registers(work.code, *of))[work.ran] for of in ((), (FLOATS,)))
     yield Candidate(
         cause="double_precision",
         variants=(
@@ -76,7 +78,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                     reasons={flow.WAIT: sooner},
                     resources=resources,
                     added=added,
-                    registers=-(len(pairs) // 2),
+                    registers=round(float((live - 0.5 * wide).max() - live.max())),
                 ),
                 exact=False,
                 most=work.within(np.where(doubles, 0.0, keep)),
@@ -378,11 +380,11 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     Fixed: of each sequence that computes a precise function (sine, power, logarithm, exponential, division, square root
     and the like) as many instructions stay as the fast one takes, counted in what nvcc and Triton compile of both
     (`tools/measure_functions.py`); the way around for awkward arguments goes with it, and what is worked out for it or
-    again behind it. A root that is divided by and the
-    division become one reciprocal root. What comes to few values again and again, in other threads, blocks or rounds,
-    is computed once for each and looked up, and a divisor that does not change, or divides several values, becomes a
-    factor. Where blocks do little but what all along an axis work out alike, and are launched no faster, one takes
-    several of them. A loop that works out the same in each round of one around it becomes the outer one.
+    again behind it. A root that is divided by and the division become one reciprocal root. What comes to few values
+    again and again, in other threads, blocks or rounds, is computed once for each and looked up, and a divisor that
+    does not change, or divides several values, becomes a factor. Where blocks do little but what all along an axis work
+    out alike, and are launched no faster, one takes several of them. A loop that works out the same in each round of
+    one around it becomes the outer one.
     """
     if not any(line.operands for line in work.sass):  # a chip whose code nothing here disassembles
         yield from _counted_divisions(work)
@@ -409,6 +411,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
             change=f"{change}: {takes}",
             exact=exact,
             plain=True,
+            most=work.within(keep) if exact else 1.0,
         )
 
     fast = f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices"

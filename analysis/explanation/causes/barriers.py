@@ -13,6 +13,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.code import flow
+from gemmprof.analysis.explanation.code.address_forms import checked_forms, constant
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
@@ -71,7 +72,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
     Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do meanwhile.
     Sums over the block that a loop only adds up are taken once, behind it. A row that a block reduces a warp takes, as
     long as registers hold its values. Where threads work with one another's values round by round, a warp does the
-    block's work: values in registers, a shuffle for each that another thread has, and what depends on no thread once
+    block's work: values in registers, a shuffle for each that another lane has, and what depends on no thread once
     for all values. In Triton, where what warps exchange of their sums meets in banks, a warp has the program: no
     stores, no meetings, a shuffle for a load.
     """
@@ -402,6 +403,13 @@ def _warp_for_block(work: Work) -> Variant | None:
         return None
     keep = np.where(evaluations(work).by_thread, 1.0, 1.0 / warps)
     keep[bars | stores] = 0.0
+    # A lane has its neighbours' values, too: of what lies near its own place that at its ends is another's.
+    forms = {at: one.form for at, one in checked_forms(work).items() if one.form.space == "shared"}
+    array = {at: (one.base, one.offsets is not None and one.offsets.tobytes()) for at, one in forms.items()}
+    for at, form in ((at, form) for at, form in forms.items() if loads[at]):
+        own = (one for to, one in forms.items() if stores[to] and array[to] == array[at])
+        near = min((abs(constant(form) - constant(one)) for one in own), default=np.inf)
+        keep[at] *= min(1.0, near / (form.width * values))
     overlap = dict.fromkeys((flow.WAIT, flow.SHORT, flow.LONG), 1.0 / warps)
     return Variant(
         "a warp in place of a block, values in registers",

@@ -20,6 +20,7 @@ from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
+WIDE = 16  # bytes of a copy from which on it passes L1 by
 CHAINS = 4.0  # independent chains of the fixed kernel for each one now
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
 SERIAL = 0.9  # waits for all wgmmas under way, for each wgmma, from which on they run in series
@@ -332,7 +333,7 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
         keep[[use for use in work.code.readers[at] if work.sass[use].opcode == "STS"]] = 0.0
     resources = dict.fromkeys(work.loads, 1.0)
     # Loads and stores that do something else in between (a conversion) cannot go past the registers.
-    if moved := bool((keep == 0.0).any()):
+    if (moved := bool((keep == 0.0).any())) and float(work.widths[tiles].max()) >= WIDE:
         kept = share(passes[~tiles].sum(), passes.sum())
         resources |= {"l1_data": kept, "l1_writeback": kept}
     return Fix(

@@ -32,15 +32,19 @@ def live_in(view: SourceView) -> tuple[int, ...]:
 
 
 @once
-def live_registers(program: Program) -> tuple[int, ...]:
-    """Registers (R, not uniform ones) that are live at each instruction: those it reads, writes or leaves standing."""
-    reads, writes = zip(*map(_masks, program.sass), strict=True) if program.sass else ((), ())
+def live_registers(program: Program, readers: tuple[str, ...] = ()) -> tuple[int, ...]:
+    """Registers (R, not uniform ones) that are live at each instruction: those it reads, writes or leaves standing; of
+    these opcodes alone, those that one of them still reads.
+    """
+    masks = list(zip(program.sass, map(_masks, program.sass), strict=True))
+    reads = [read if not readers or line.opcode in readers else 0 for line, (read, _) in masks]
+    writes = [written for _, (_, written) in masks]
     after = _after(program)
     before: list[list[int]] = [[] for _ in program.sass]
     for index, followers in enumerate(after):
         for follower in followers:
             before[follower].append(index)
-    stack = 1 << STACK_POINTER
+    stack = 0 if readers else 1 << STACK_POINTER
     alive = [0] * len(program.sass)
     waiting = deque(range(len(program.sass) - 1, -1, -1))
     queued = set(waiting)
@@ -56,7 +60,8 @@ def live_registers(program: Program) -> tuple[int, ...]:
             alive[index] = found
             waiting.extend(one for one in before[index] if one not in queued)
             queued.update(before[index])
-    return tuple((live | written).bit_count() for live, written in zip(alive, writes, strict=True))
+    beside = [0] * len(alive) if readers else writes
+    return tuple((live | written).bit_count() for live, written in zip(alive, beside, strict=True))
 
 
 def _after(program: Program) -> list[list[int]]:

@@ -364,7 +364,7 @@ def test_tiles_copied_ahead_save_no_more_than_the_busiest_unit_leaves() -> None:
     """A quarter of the time is waited for a tile, and the loads that stay keep shared memory busy for most of it."""
     tiles = study("linear_fp32_small_tile", "two", DATA / "blind2" / "h200")[0]
     said = next(one for one in explain_work(tiles).findings if one.cause == "memory_latency")
-    assert 0.1 < said.saves < 0.24
+    assert 0.02 < said.saves < 0.12  # copies of four bytes pass L1 as loads do
 
 
 @pytest.mark.parametrize(

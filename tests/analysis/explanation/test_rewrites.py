@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import try_statements
 from made_code import made
 from profiles import BASE
 from recorded_data import DATA, one_launch, study_reports
@@ -1825,3 +1826,33 @@ def test_larger_tiles_are_told_with_stages_where_fewer_than_three_take_turns() -
         assert stages(work(launch)) == count
         larger = next(one for one in explain(launch).findings if one.cause == "redundant_loads")
         assert ("num_stages of 3" in larger.change) == (count < 3.0)
+
+
+@pytest.mark.parametrize(
+    "kind, name",
+    [
+        # FP64 is no more alive where a thread holds most registers: as many warps as before.
+        ("fixed", "pauli_letters_read_for_each_amplitude"),
+        # Three bytes side by side that a thread loads at once: two of them wait for the first.
+        ("fixed", "lattice_polynomials_thread_each"),
+        # Looked-up places of which eight lie in two or three sectors: records of them lie in as many as lanes.
+        ("fixed", "rock_reactions_lanes_without_pores"),
+        # A tile copied in rounds of their own by threads that it does not belong to.
+        ("fixed", "spectral_angles_whole_spectra_in_shared"),
+        # The two values beside a thread's own, of which a lane has all but those at its ends.
+        ("fixed", "option_lattice_levels_in_global"),
+        # What else those warps do stays where a few values are worked out once.
+        ("flawed", "neutrino_mixing_six_sines_in_double"),
+        # Copies of four bytes pass L1 as loads do.
+        ("flawed", "linear_fp32_small_tile"),
+        # Which of four words a round needs tests choose: no register is named by a number of the loop.
+        ("flawed", "credit_spreads_exponentials_in_double"),
+    ],
+)
+def test_what_was_tried_is_told(kind: str, name: str) -> None:
+    """What a statement brought that was done (tests/cuda/tried), when the launch said something else."""
+    tried = json.loads((try_statements.TRIED / kind / try_statements.STATEMENTS).read_text("utf-8"))
+    one = next(one for one in tried["statements"] if one["study"] == name)
+    said = explain(study(name, one["side"], (DATA / one["set"] / "h100",))[0]).findings
+    told = max((finding.saves for finding in said if finding.cause == one["cause"]), default=0.0)
+    assert abs(told - try_statements.came(one)[1] / 100) < 0.1
