@@ -80,7 +80,7 @@ class Output {
 
 // Compares all forms with the first, the kernel as it is, then times each in two turns: the median of 50 launches behind
 // ten, each with a cold L2. `prepare` runs before each launch and is not timed.
-inline void judge(int index, const std::vector<Form> &forms, const std::vector<Output> &outputs, const std::function<void()> &prepare = [] {}) {
+inline void judge(const std::vector<Form> &forms, const std::vector<Output> &outputs, const std::function<void()> &prepare = [] {}) {
     std::vector<double> differences;
     for (const Form &form : forms) {
         for (const Output &one : outputs) one.poison();
@@ -105,7 +105,7 @@ inline void judge(int index, const std::vector<Form> &forms, const std::vector<O
                 if (i > 9) times.push_back(ms * 1e3f);
             }
             std::sort(times.begin(), times.end());
-            std::printf("STMT %d %s %.3f %.3g\n", index, forms[f].name, times[times.size() / 2], differences[f]);
+            std::printf("STMT %s %.3f %.3g\n", forms[f].name, times[times.size() / 2], differences[f]);
         }
     check(cudaGetLastError());
 }

@@ -55,7 +55,7 @@ int main() {
     const float *surface = copied(points);
     float *out = get<float>(n);
     const Calls calls{drawn<float>(n, 0.5, 1.5, 1), drawn<float>(n, 0.05, 5.0, 2), out, n};
-    judge(0, {
+    judge({
         {"as_it_is", [=] { price_calls_four<64><<<660, 64>>>(calls, surface); }},
         {"blocks_of_128", [=] { price_calls_larger<128, 5><<<SMS * 5, 128>>>(calls, surface); }},
         {"blocks_of_256", [=] { price_calls_larger<256, 5><<<SMS * 5, 256>>>(calls, surface); }},

@@ -77,7 +77,7 @@ int main() {
     for (unsigned u = 0; u < n; u++) list[u] = {80.0f + hashed(u) % 40, 80.0f + hashed(u + 1) % 40, 0.24f, 0.4996f, 0.26f, 0.005f + (hashed(u + 2) % 100) * 5e-5f};
     const Option *options = copied(list);
     float *out = get<float>(n);
-    judge(1, {
+    judge({
         {"as_it_is", [=] { option_lattice_shared<<<n, NODES>>>(options, out); }},
         {"warp_16_a_lane_4_warps", [=] { option_lattice_lanes<32, 128><<<n / 4, 128>>>(options, out, n); }},
         {"warp_16_a_lane_8_warps", [=] { option_lattice_lanes<32, 256><<<n / 8, 256>>>(options, out, n); }},

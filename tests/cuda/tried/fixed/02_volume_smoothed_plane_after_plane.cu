@@ -78,7 +78,7 @@ int main() {
     const size_t count = size_t(n + 2) * (n / 2 + 2) * (depth + 2);
     const Volume v{drawn<float>(count, 0.0, 1.0, 1), n, n / 2, depth};
     float *out = get<float>(count);
-    judge(2, {
+    judge({
         {"as_it_is", [=] { smooth_columns<<<dim3(depth, 64, 512), dim3(64, 4)>>>(v, out); }},
         {"four_along_x_64x4", [=] { smooth_four<64><<<dim3(depth, 16, 512), dim3(64, 4)>>>(v, out); }},
         {"four_along_x_16x16", [=] { smooth_four<16><<<dim3(depth, 64, 128), dim3(16, 16)>>>(v, out); }},

@@ -113,7 +113,7 @@ int main() {
     const float4 *points = reinterpret_cast<const float4 *>(drawn<float>(static_cast<size_t>(AXES) * n, -1.5, 1.5, 1)), *factors = copied(rows), *means = copied(places);
     const float *shares = copied(weights);
     float *out = get<float>(n);
-    judge(3, {
+    judge({
         {"as_it_is", [=] { mixture_vectors<<<8192, 128>>>(points, factors, means, shares, out, n); }},
         {"two_points", [=] { mixture_vectors_points<2><<<4096, 128>>>(points, factors, means, shares, out, n); }},
         {"four_points", [=] { mixture_vectors_points<4><<<2048, 128>>>(points, factors, means, shares, out, n); }},

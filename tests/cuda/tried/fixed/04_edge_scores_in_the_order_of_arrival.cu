@@ -95,7 +95,7 @@ int main() {
     float *out = get<float>(n);
     const Edges e{reinterpret_cast<const uint4 *>(features), copied(ends), copied(order), copied(starts), n, nodes};
     const int blocks = n / 16;
-    judge(4, {
+    judge({
         {"as_it_is", [=] { edge_scores<true><<<blocks, 256>>>(e, out); }},
         {"two_edges", [=] { edge_scores_several<2, false><<<blocks / 2, 256>>>(e, out); }},
         {"two_edges_apart", [=] { edge_scores_several<2, true><<<blocks / 2, 256>>>(e, out); }},

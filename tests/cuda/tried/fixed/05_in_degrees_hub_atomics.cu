@@ -81,7 +81,7 @@ int main() {
     const int *target = copied(host);
     const int4 *fours = reinterpret_cast<const int4 *>(target);
     unsigned *degree = get<unsigned>(nodes);
-    judge(5, {
+    judge({
         {"as_it_is", launch(in_degrees_matched, edges / 256, 256, 0, target, degree, edges)},
         {"block_of_256_edges", launch(in_degrees_table<256, 512, true, int>, edges / 256, 256, 512 * 8, target, degree, edges)},  // one edge a thread, as it is
         {"block_of_8192_edges", launch(in_degrees_table<512, 4096, true, int4>, edges / 8192, 512, 4096 * 8, fours, degree, edges / 4)},

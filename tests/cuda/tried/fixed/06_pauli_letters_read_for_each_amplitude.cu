@@ -99,7 +99,7 @@ int main() {
         if (!compared) widen<<<1, PRODUCTS>>>(singles, values);
         compared = true;
     };
-    judge(6, {{"as_it_is", [=] { expectations_together<<<1024, 256>>>(state, bits, values, QUBITS); }},
+    judge({{"as_it_is", [=] { expectations_together<<<1024, 256>>>(state, bits, values, QUBITS); }},
         {"fp32_sums_double_atomic", [=] { together_fp32<double, false><<<1024, 256>>>(state, bits, values, QUBITS); }},
         {"fp32_sums_float_atomic", float_atomic},
         {"fp32_sums_one_barrier", [=] { together_fp32<double, true><<<1024, 256>>>(state, bits, values, QUBITS); }}},

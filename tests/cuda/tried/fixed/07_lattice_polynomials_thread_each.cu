@@ -77,7 +77,7 @@ int main() {
     const size_t numbers = size_t(n) * COEFFICIENTS;
     const unsigned char *streams = drawn<unsigned char>(size_t(n) * STREAM, 0, 256, 1);
     unsigned short *out = get<unsigned short>(numbers);
-    judge(7, {{"as_it_is", [=] { draw_warp<<<grid, 256>>>(streams, out, n); }},
+    judge({{"as_it_is", [=] { draw_warp<<<grid, 256>>>(streams, out, n); }},
         {"candidates_in_order", [=] { draw_in_order<<<grid, 256>>>(streams, out, n); }},
         {"shared_vector_stores", [=] { draw_shared<false><<<grid, 256>>>(streams, out, n); }},
         {"shared_vector_stores_word_loads", [=] { draw_shared<true><<<grid, 256>>>(streams, out, n); }}}, {{out, numbers}});

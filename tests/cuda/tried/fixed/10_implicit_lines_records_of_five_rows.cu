@@ -127,7 +127,7 @@ int main() {
     const size_t count = size_t(lines) * CELLS * UNKNOWNS;
     float *p = get<float>(size_t(lines) * CELLS * WORDS), *out = get<float>(count);
     fill_planes<<<dim3(grid, CELLS), 128>>>(p, lines);
-    judge(10, {{"as_it_is", [=] { back_along_lines_planes<<<grid, 128>>>(p, out, lines); }},
+    judge({{"as_it_is", [=] { back_along_lines_planes<<<grid, 128>>>(p, out, lines); }},
         {"as_it_is_more_registers", [=] { planes_unrolled<1, 4><<<grid, 128>>>(p, out, lines); }},
         {"unroll_2_few_registers", [=] { planes_unrolled<2, 0><<<grid, 128>>>(p, out, lines); }},
         {"unroll_2", [=] { planes_unrolled<2, 4><<<grid, 128>>>(p, out, lines); }},

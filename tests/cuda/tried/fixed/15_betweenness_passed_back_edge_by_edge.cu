@@ -97,7 +97,7 @@ int main() {
     check(cudaDeviceSynchronize());
 
     const int grid = edges / 2048;
-    judge(15, {{"as_it_is", [=] { pass_back_eight<<<grid, 256>>>(net, gathered, edges); }},
+    judge({{"as_it_is", [=] { pass_back_eight<<<grid, 256>>>(net, gathered, edges); }},
         {"records", [=] { pass_back_records<BRANCHES><<<grid, 256>>>(net, records, gathered, edges); }},
         {"records_all_at_once", [=] { pass_back_records<ALL_AT_ONCE><<<grid, 256>>>(net, records, gathered, edges); }},
         {"records_of_targets", [=] { pass_back_records<TARGETS_ONLY><<<grid, 256>>>(net, records, gathered, edges); }},

@@ -137,7 +137,7 @@ int main() {
     const unsigned short *pieces = copied(list);
     const Board *occupied = copied(boards);
     Board *out = get<Board>(n);
-    judge(16, {{"as_it_is", [=] { chess_attacks_sorted<<<n / 256, 256>>>(pieces, occupied, out, n); }},
+    judge({{"as_it_is", [=] { chess_attacks_sorted<<<n / 256, 256>>>(pieces, occupied, out, n); }},
         {"eight", [=] { chess_attacks_eight<256, false, false><<<n / 2048, 256>>>(pieces, occupied, out, n); }},
         {"eight_staged", [=] { chess_attacks_eight<256, false, true><<<n / 2048, 256>>>(pieces, occupied, out, n); }},
         {"eight_scan", [=] { chess_attacks_eight<256, true, false><<<n / 2048, 256>>>(pieces, occupied, out, n); }},

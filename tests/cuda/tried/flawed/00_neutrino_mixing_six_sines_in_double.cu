@@ -89,7 +89,7 @@ int main() {
     const Mixing m{{-0.055, -0.021, 0.019}, {0.0085, -0.0085, 0.0085}, {7.42e-5, 2.51e-3, 2.436e-3}};
     Factors f;
     for (int k = 0; k < 3; k++) f.phase[k] = PHASE * m.masses[k], f.squares[k] = -4.0 * m.real[k], f.doubles[k] = 2.0 * m.imaginary[k];
-    judge(0, {
+    judge({
         {"as_it_is", [=] { oscillate<<<grid, 256>>>(events, out, m, n); }},
         {"once_and_reciprocal", [=] { oscillate_once<DIVIDED, false><<<grid, 256>>>(events, out, f, n); }},
         {"host_factors_only", [=] { oscillate_factors<<<grid, 256>>>(events, out, f, n); }},

@@ -172,7 +172,7 @@ int main() {
     const int all = SMS * resident(pair_forces_queue), all_split = SMS * resident(pair_forces_split_queue);
     float *out = get<float>(4 * n);
     float4 *forces = reinterpret_cast<float4 *>(out);
-    judge(1, {
+    judge({
         {"as_it_is", [=] { pair_forces<<<n / 128, 128>>>(atoms, neighbours, excluded, counts, forces, n); }},
         {"split_2", [=] { pair_forces_split<2><<<n / 64, 128>>>(l, forces); }},
         {"split_4", [=] { pair_forces_split<4><<<n / 32, 128>>>(l, forces); }},

@@ -91,7 +91,7 @@ int main() {
     const float *cols = drawn<float>(count, -1.0, 1.0, 1);
     float *image = get<float>(total);
     const Shape s{c, h, h, 3, 2, 1, o, o, total};
-    judge(2, {
+    judge({
         {"as_it_is", [=] { col2im<<<grid, 256>>>(cols, image, c, h, h, 3, 2, 1, o, o, total); }},
         {"plane_in_order_of_branch", [=] { col2im_plane_order<<<grid, 256>>>(cols, image, s); }},
         {"block_in_order_of_branch", [=] { col2im_block_order<<<grid, 256>>>(cols, image, s); }},

@@ -91,7 +91,7 @@ int main() {
     const float *x = drawn<float>(samples, -1.0, 1.0, 1);
     float *power = get<float>(filters);
     auto launch = [=](auto kernel) { return [=] { kernel<<<filters / 128, 128>>>(x, power, samples); }; };
-    judge(3, {
+    judge({
         {"as_it_is", launch(goertzel)},
         {"tile", launch(goertzel_tile)},
         {"tile_read_ahead", launch(goertzel_tile_fours)},

@@ -115,7 +115,7 @@ int main() {
     const __half *q = drawn<__half>(heads * n * 64, -1, 1, 1), *k = drawn<__half>(heads * n * 64, -1, 1, 2);
     float *s = get<float>(size_t(heads) * n * n);
     const dim3 grid(n / 64, n / 64, heads);
-    judge(6, {{"as_it_is", [=] { scores_fma<<<grid, 256>>>(q, k, s, n); }},
+    judge({{"as_it_is", [=] { scores_fma<<<grid, 256>>>(q, k, s, n); }},
         {"loads_16_bytes", [=] { scores_wide<false><<<grid, 256>>>(q, k, s, n); }},
         {"loads_and_stores_16_bytes", [=] { scores_wide<true><<<grid, 256>>>(q, k, s, n); }},
         {"shared_16_bytes_too", [=] { scores_wide_shared<<<grid, 256>>>(q, k, s, n); }}}, {{s, size_t(heads) * n * n}});

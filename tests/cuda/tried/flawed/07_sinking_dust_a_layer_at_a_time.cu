@@ -78,7 +78,7 @@ int main() {
     const float *dust = drawn<float>(all, 0, 1, 4);
     float *after = get<float>(all), *ground = get<float>(n);
     const float dt = 300.f;
-    judge(7, {{"as_it_is", [=] { sink_dust<<<256, 128>>>(c, dust, after, ground, dt); }},
+    judge({{"as_it_is", [=] { sink_dust<<<256, 128>>>(c, dust, after, ground, dt); }},
         {"reciprocals_and_fast", [=] { sink_dust_less<SharedReciprocal, true><<<256, 128>>>(c, dust, after, ground, dt); }},
         {"thickness_once_and_fast", [=] { sink_dust_less<Reciprocal, true><<<256, 128>>>(c, dust, after, ground, dt); }},
         {"fast_functions", [=] { sink_dust_less<Plain, true><<<256, 128>>>(c, dust, after, ground, dt); }},

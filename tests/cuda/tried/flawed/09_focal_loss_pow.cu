@@ -64,7 +64,7 @@ int main() {
     auto x4 = reinterpret_cast<const float4 *>(x);
     auto l4 = reinterpret_cast<const uchar4 *>(label);
     auto out4 = reinterpret_cast<float4 *>(loss);
-    judge(9, {
+    judge({
         {"as_it_is", [=] { focal_loss<<<n / 256, 256>>>(x, label, loss, 0.25f, 2.f, n); }},
         {"quads", [=] { focal_loss_quads<<<n / 1024, 256>>>(x, label, loss, 0.25f, 2.f, n); }},
         {"quads_plain", [=] { focal_loss_quads_plain<<<n / 1024, 256>>>(x4, l4, out4, 0.25f, 2.f, n / 4); }},

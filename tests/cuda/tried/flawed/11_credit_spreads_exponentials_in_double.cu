@@ -134,7 +134,7 @@ int main() {
     const int *quarters = copied(host);
     float *spread = get<float>(n);
     const Swaps s{drawn<float>(size_t(PILLARS) * n, 0.002, 0.08, 1), drawn<float>(n, 0.005, 0.05, 2), quarters, spread, n};
-    judge(11, {
+    judge({
         {"as_it_is", [=] { credit_spreads<double><<<grid, 128>>>(s); }},
         {"registers_selected", [=] { credit_spreads_selected<double, 0><<<grid, 128>>>(s); }},
         {"registers_selected_9_blocks", [=] { credit_spreads_selected<double, 9><<<grid, 128>>>(s); }},

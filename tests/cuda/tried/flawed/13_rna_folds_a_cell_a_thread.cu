@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(BASES) fold_diagonal_rows(Folds f) {
 int main() {
     const int n = 2048;
     const Folds f{drawn<unsigned char>(n * BASES, 0, 4, 1), get<int>(n)};
-    judge(13, {{"as_it_is", [=] { fold_cell_each<BASES + 4><<<n, BASES>>>(f); }},
+    judge({{"as_it_is", [=] { fold_cell_each<BASES + 4><<<n, BASES>>>(f); }},
         {"pitch_131", [=] { fold_cell_each<BASES + 3><<<n, BASES>>>(f); }},
         {"pitch_131_as_many_blocks", [=] { fold_cell_each<BASES + 3><<<n, BASES, 128>>>(f); }},  // 12 an SM, as with 132
         {"diagonals_in_rows", [=] { fold_diagonal_rows<<<n, BASES>>>(f); }}}, {{f.out, n}});
