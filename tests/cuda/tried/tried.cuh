@@ -55,10 +55,11 @@ struct Form {
     std::function<void()> run;
 };
 
-// Results of a form; what they differ by from the first form's at most: of floats as a share of the largest value.
+// Results of a form; what they differ by from the first form's at most: as a share of the largest value, unless whole
+// numbers have to be the same.
 class Output {
   public:
-    template <class T> Output(T *data, size_t count) {
+    template <class T> Output(T *data, size_t count, bool exact = std::is_integral<T>::value) {
         auto right = std::make_shared<std::vector<T>>();
         poison = [=] { check(cudaMemset(data, 0xff, count * sizeof(T))); };
         difference = [=] {
@@ -71,7 +72,7 @@ class Output {
                 most = std::max(most, std::isnan(off) ? double(INFINITY) : off);
                 largest = std::max(largest, std::abs(double((*right)[i])));
             }
-            return std::is_integral<T>::value || !largest ? most : most / largest;
+            return exact || !largest ? most : most / largest;
         };
     }
     std::function<void()> poison;

@@ -56,6 +56,6 @@ int main() {
         {"rsqrtf", [=] { pair_distances<RsqrtBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
         {"sqrt_approx_as_prec_sqrt_false", [=] { pair_distances<ApproxBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
         {"sqrt_approx_ftz", [=] { pair_distances<ApproxFtzBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
-        {"rsqrt_approx_ftz", [=] { pair_distances<RsqrtFtzBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }}}, {{counts, BINS}},
+        {"rsqrt_approx_ftz", [=] { pair_distances<RsqrtFtzBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }}}, {{counts, BINS, false}},
         [=] { cudaMemsetAsync(counts, 0, BINS * sizeof(int)); });
 }

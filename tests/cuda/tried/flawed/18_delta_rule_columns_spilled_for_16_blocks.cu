@@ -11,7 +11,7 @@ struct DeltaRule {
 template <int COLUMNS>
 __device__ __forceinline__ void delta_rule(const DeltaRule &d, int number) {
     constexpr int PARTS = WIDTH / COLUMNS;
-    __shared__ float keys[CHUNK][WIDTH], queries[CHUNK][WIDTH];
+    __shared__ __align__(16) float keys[CHUNK][WIDTH], queries[CHUNK][WIDTH];
     const int column = number % PARTS * COLUMNS + threadIdx.x;
     const size_t head = static_cast<size_t>(number / PARTS) * d.tokens;
     float state[WIDTH] = {};
