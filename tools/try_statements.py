@@ -65,12 +65,12 @@ def came(statement: Mapping[str, Any]) -> tuple[str, int]:
     return best, round(100 * (1 - times[best] / before))
 
 
-def table(kind: str) -> str:
-    """The table of a folder in docs/expert_reading.md, with what it says in all."""
-    tried = json.loads((TRIED / kind / STATEMENTS).read_text("utf-8"))
+def table(*kinds: str, again: bool = False) -> str:
+    """A table of docs/expert_reading.md, with what it says in all: of these folders what was drawn first, or again."""
+    files = [json.loads((TRIED / kind / STATEMENTS).read_text("utf-8")) for kind in kinds]
     rows: list[tuple[object, ...]] = []
     off, inside, right = [], 0, 0
-    for one in tried["statements"]:
+    for one in (one for file in files for one in file["statements"] if one.get("again", False) == again):
         form, saved = came(one)
         told = f"{one['cause']}: {one['told']} ({one['low']} to {one['high']})"
         rows.append((f"`{one['study']}`, {one['side']}", told, saved, form.replace("_", " ")))
@@ -82,7 +82,7 @@ def table(kind: str) -> str:
         *table_of("kernel | told, % of its time> | came> | form", rows),
         "",
         f"**{right} of {count} bring {LEAST} % or more; what is told is off by {statistics.fmean(off):.1f} points, "
-        f"{inside} of {count} lie inside the interval** ({tried['gpu']}, {tried['date']}).",
+        f"{inside} of {count} lie inside the interval** ({files[0]['gpu']}, {files[0]['date']}).",
     ]
     return "\n".join(lines)
 

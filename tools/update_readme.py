@@ -330,7 +330,10 @@ def main() -> int:
         NOTES: {"goal": fastest_table(run, summarise(run, None))},
         ANALYSES_NOTES: {"figures": figure_rows()},
         EXPLAIN: {"latencies": latency_rows(), "causes": cause_sections()},
-        READING: {kind: try_statements.table(kind) for kind in ("fixed", "flawed")},
+        READING: {
+            **{kind: try_statements.table(kind) for kind in ("fixed", "flawed")},
+            "again": try_statements.table("fixed", "flawed", again=True),
+        },
     }
     if not options.quick:
         blocks |= of_the_kernels(run)
