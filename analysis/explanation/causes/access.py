@@ -802,10 +802,8 @@ def _down_the_rows(work: Work, narrow: Mask) -> bool:
     copied = work.where(lambda line: line.opcode == "STS")
     for loop, form in forms:
         # What is copied to shared memory in rounds of its own is anyone's: then rounds are fewer.
-        if (
-            copied[list(work.code.readers[form.index])].all()
-            and not work.barriers[loop.first : loop.last].any()
-        ):
+        meets = work.barriers[loop.first : loop.last].any()
+        if copied[list(work.code.readers[form.index])].all() and not meets:
             continue
         together = rows[loop, form.parameters] * form.width * work.profile.launch.threads_per_block
         down[form.index] = abs(form.step(loop) or 0) > BEYOND * together or any(
@@ -833,9 +831,12 @@ def _vectors(work: Work, narrow: Mask) -> Iterator[Variant]:
     factors["l1_data"] = share(passes @ np.where(merged, keep * cycles, 1.0), passes.sum())
     times = float(work.executed[merged].sum()) / float((keep * work.executed)[merged].sum())
     more = float((work.executed * picked)[merged].sum())
+    # Words that are under way together are waited for once already, as their vector is.
+    words = merged & work.global_loads & (picked == 0.0)
+    waits = np.where(words, np.minimum(1.0 / keep, latency.under_way(work, words)), 1.0)
     yield Variant(
         f"vectors of {widest} bytes",
-        Fix(keep=keep, resources=factors, instructions={"alu": more}),
+        Fix(keep=keep, latency=waits, resources=factors, instructions={"alu": more}),
         change=(
             f"Move what a thread reads or writes side by side with one vector (float4, int4 …): {times:.1f} of its "
             f"accesses become one of {widest} bytes."
