@@ -240,7 +240,7 @@ def kernel_parts(
         counted = counters_of(kernel)
         most = COUNTERS if whole else MOST
         if len(counted) > most:
-            counted[most:] = [(f"and {len(counted) - most:,} more", "", "gemmprof export has all")]
+            counted[most:] = [(f"and {len(counted) - most:,} more: gemmprof export has all", "", "")]
         if counted:
             yield Text("Collected", style="bold")
             yield rows_table(counted, width=width)

@@ -37,6 +37,7 @@ from gemmprof.base.amounts import (
     significant,
     times,
     traffic,
+    wrapped,
 )
 from gemmprof.base.amounts import occupancy as occupancy_text
 from gemmprof.base.printable import visible
@@ -97,16 +98,24 @@ def parts(title: str, result: Any, *, most: int, width: int) -> Iterator[Rendera
 
 
 def rows_table(found: Sequence[Row], *, width: int) -> Table:
-    """Rows of a name, a value and a remark; texts fold, nothing is cut."""
+    """Rows of a name, a value and a remark; texts fold, nothing is cut. Names get the room that short remarks leave."""
     from rich.table import Table
 
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(overflow="fold", max_width=max(18, width * 2 // 5))
-    table.add_column(overflow="fold", justify="right", max_width=max(14, width // 3))
+    cells = [
+        ("  " + visible(name), visible(value), visible(" ".join(remark.split())))
+        for name, value, remark in found
+    ]
+    names, values, remarks = (max((len(row[at]) for row in cells), default=0) for at in range(3))
+    gap = 2
+    values = min(values, max(14, width // 3))
+    names = min(names, max(18, width * 2 // 5, width - values - remarks - 2 * gap))
+    table = Table.grid(padding=(0, gap, 0, 0))
+    table.add_column(overflow="fold", max_width=names)
+    table.add_column(overflow="fold", justify="right", max_width=values)
     table.add_column(overflow="fold")
-    for name, value, remark in found:
-        cells = ("  " + visible(name), visible(value), visible(" ".join(remark.split())))
-        table.add_row(*map(Text, cells))
+    for name, value, remark in cells:
+        lines = wrapped(remark, max(12, width - names - values - 2 * gap))
+        table.add_row(Text(name), Text(value), Text("\n".join(lines)))
     return table
 
 

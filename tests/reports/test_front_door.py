@@ -497,7 +497,8 @@ def test_a_unit_stands_on_the_line_of_its_number(columns: int, printed: Printed)
     conflicts = str(DATA / "flaws_bank_conflicts.ncu-rep.xz")
     told = [printed(conflicts, columns=columns), printed("explain", conflicts, columns=columns)]
     told.append(printed("diff", *GELU, "--details", columns=columns).partition("\n  Quantity")[0])
-    assert not re.findall(r".*\d\n *(?:%|[nµm]?s|[kMG]?B|[MG]Hz)\b.*", "\n".join(told))
+    told.append(printed(conflicts, "#1", columns=columns))
+    assert not re.findall(r".*\d\n *(?:%|(?:[nµm]?s|[kMG]?B|[MG]Hz)\b).*", "\n".join(told))
     assert all(len(line) <= columns for text in told for line in text.splitlines())
 
 
