@@ -167,8 +167,8 @@ def hint(checks: Sequence[Check]) -> str:
     gpu, ncu = found["GPU"], found["ncu"]
     if not gpu.ok:
         return (
-            "No NVIDIA GPU was found here: every command but `collect`, `profile` and `tune` works on the recorded run "
-            "and on any report."
+            "No NVIDIA GPU was found here: every command but `collect`, `profile`, `tune` and `watch` works on the "
+            "recorded run and on any report."
         )
     here = f"Found {gpu.found}" + (f" and ncu {ncu.found}." if ncu.ok else ".")
     if missing := _missing(checks):

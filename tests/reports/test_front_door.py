@@ -540,6 +540,9 @@ def test_without_times_no_share_of_them_is_told(tmp_path: Path, printed: Printed
     path.write_bytes(rewritten(content, lambda launch, names, _: keep_metrics(launch, names, wanted)))
     said = printed(str(path))
     assert re.search(r"^and \d+ more: gemmprof show", said, re.MULTILINE) and "0.0 %" not in said
+    session = load_session([path], listed=True)
+    page = str(index_article(Report(session, plan(session))))
+    assert "No durations were measured" in page and "most time first" not in page and "longest" not in page
     assert re.search(r"^and \d+ more with [\d.]+ % of the time: ", printed(str(LAUNCHES)), re.MULTILINE)
 
 
