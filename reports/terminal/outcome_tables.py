@@ -156,14 +156,17 @@ def baselines(found: Sequence[tuple[str, Baseline]], folder: Path) -> Renderable
 
 def baseline_parts(name: str, kept: Baseline) -> Iterator[RenderableType]:
     """The kernels of one baseline."""
-    yield f"{name}: saved {kept.saved} from {kept.title}, {formatting.counted(kept.processes, 'process')}"
-    numbers = (">Grid", ">Launches", ">Time", ">Registers", ">Instructions")
-    table = columns("Kernel", *numbers, "GPU", ruled=True)
+    devices = list(dict.fromkeys(kernel.origin.device for kernel in kept.kernels))
+    where = f", on {devices[0]}" if len(devices) == 1 else ""
+    yield f"{name}: saved {kept.saved} from {kept.title}, {formatting.counted(kept.processes, 'process')}{where}"
+    numbers = (">Grid", ">Launches", ">Time", ">Registers", ">!Instructions")
+    table = columns("Kernel", *numbers, *["GPU"] * (not where), ruled=True, padding=(0, 1, 0, 0))
     for kernel in kept.kernels:
         registers = kernel.measures.values.get("registers")
         code = kernel.code.instructions if kernel.code is not None else 0
         size = "" if registers is None else f"{registers:g}", f"{code:,}" if code else ""
         times = str(kernel.launches), formatting.quantity(kernel.seconds, "s")
         grid = formatting.grid(kernel.grid_text)
-        table.add_row(Text(kernel.title), grid, *times, *size, Text(kernel.origin.device))
+        device = [] if where else [Text(kernel.origin.device)]
+        table.add_row(Text(kernel.title), grid, *times, *size, *device)
     yield table
