@@ -186,9 +186,11 @@ class Predictor:
             busiest = max((terms.get(key, 0.0) for key in keys if key not in ESTIMATED), default=0.0)
             ends = max(0.0, 1.0 - busiest - _ends(self.model.work))
             found, room = found.at_most(ends), min(room, ends)
-        # Nor does any rewrite do away with the arithmetic that it leaves.
+        # Nor does any rewrite do away with the arithmetic that it leaves, nor with atomics if all of them stay.
         loads = self.model.work.loads
-        needs = max((terms[key] * loads[key].ceiling for key in ARITHMETIC if key in loads), default=0.0)
+        atomics = ("l2_atomics",) if self.model.factor("l2_atomics", fix) >= 1.0 else ()
+        kept = (key for key in (*ARITHMETIC, *atomics) if key in loads)
+        needs = max((terms[key] * loads[key].ceiling for key in kept), default=0.0)
         room = min(room, max(found.saves, 1.0 - needs))
         saves, low, high = calibration().of_new_kernels(found.saves, room, found.stays, self.model.misfit)
         # What is known to stay takes as long as ever.

@@ -223,6 +223,9 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 "Avoid the 128-bit remainder: multiply by the divisor's reciprocal (Barrett, Montgomery), fold the "
                 "upper half by the divisor's form (2^64 - 2^32 + 1), or add products up and reduce their sum once."
                 if digits == 128
+                else "Give the loop a step that the compiler knows, or keep it from unrolling (#pragma unroll 1): it "
+                "divides to count the rounds."
+                if _counts_rounds(work, divided.instructions)
                 else f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
                 + ("use 32-bit indices, " if digits == 64 else "")
                 + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply "
@@ -250,6 +253,13 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
         ),
         attributed=gone,
     )
+
+
+def _counts_rounds(work: Work, divided: Mask) -> bool:
+    """Whether nothing but branches comes of these divisions: the compiler's own, for a loop that it unrolls."""
+    rows = {*np.flatnonzero(divided & work.ran).tolist()}
+    made = reached(set(rows), work.code.readers.__getitem__) - rows
+    return all(work.sass[at].instruction_class in ("integer", "uniform", "control") for at in made)
 
 
 @once

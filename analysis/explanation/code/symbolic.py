@@ -338,7 +338,9 @@ class Values:
             return found
         older = self._in_block(at - 1, start, register, when)
         second = self.condition(at, self.program.sass[at].when)
-        return self._merged(("guard", at, register), [older, found], second)
+        # In which rounds all threads take it; of bounds, which are for few threads, nothing.
+        told = [one for one in self.compared(at, self.program.sass[at].when) if one.uniform]
+        return self._merged(("guard", at, register), [older, found], second, told)
 
     @property
     def _any_thread(self) -> Value:

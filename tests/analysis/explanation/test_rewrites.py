@@ -1496,6 +1496,8 @@ def test_a_compiled_reduction_in_passes_is_told_to_have_its_axis_last() -> None:
         ("pair_distances_binned_in_double", "fast", "branch_divergence"),
         ("star_join_all_tables_before_the_test", "bitmaps", "branch_divergence"),
         ("dual_contour_few_cells_are_cut", "of_cells", "branch_divergence"),
+        # A long wave and the short one that makes up for it have coefficients of their own.
+        ("legendre_sums_block_per_wave", "paired", "redundant_loads"),
     ],
 )
 def test_what_is_mended_is_not_asked_for_again(name: str, side: str, cause: str) -> None:
@@ -1856,3 +1858,14 @@ def test_what_was_tried_is_told(kind: str, name: str) -> None:
     said = explain(study(name, one["side"], (DATA / one["set"] / "h100",))[0]).findings
     told = max((finding.saves for finding in said if finding.cause == one["cause"]), default=0.0)
     assert abs(told - try_statements.came(one)[1] / 100) < 0.1
+
+
+def test_atomics_that_all_stay_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of an embedding's gradient by fewer threads: the memory adds as many words."""
+    monkeypatch.undo()  # calibrated
+    for card in ("h100", "h200"):
+        profile, came = study("embedding_backward_atomics", sets=(DATA / "variants" / card,))
+        fewer = [
+            one for one in explain(profile).findings if one.cause in ("narrow_access", "redundant_loads")
+        ]
+        assert fewer and all(abs(one.saves - came["vector_atomics"]) < 0.07 for one in fewer)
