@@ -257,8 +257,7 @@ def _in_order(names: Sequence[Weighed]) -> list[Weighed]:
 
 def _said(weighed: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
     """Of what was weighed, what the kernel can lose and what can be told from nothing, each loss with its ways."""
-    # That a launch is short tells no loss: what it is one of many, or stands between others, the program tells
-    # (`analysis.whole.program_advice`).
+    # That a launch is short is no loss of it: what it could be one with `analysis.whole.program_advice` tells.
     worth = [
         one for one in weighed if one.prediction.saves > FLOOR and one.candidate.cause != "launch_overhead"
     ]
@@ -339,10 +338,9 @@ def _full(model: TimeModel, weighed: Sequence[Weighed]) -> bool:
     terms = model.terms(NOTHING)
     busiest = max((key for key in terms if key != LATENCY), key=terms.__getitem__, default="")
     # Whether nothing is left to gain is known only where instructions and waits were looked at.
-    if not busiest or terms[busiest] < FULL or not work.samples or len(work.loads) <= FEW_LOADS:
+    queue = busiest == "l2_atomics" and behind_atomics(work)  # of it waits tell, no counter
+    if not busiest or terms[busiest] < FULL or queue or not work.samples or len(work.loads) <= FEW_LOADS:
         return False
-    if busiest == "l2_atomics" and behind_atomics(work):
-        return False  # waits tell of its queue, no counter does
     # Look-ups in a table meet in banks whatever its layout, but copies of it do not.
     passes = float(work.data_passes.sum()) if busiest == "l1_data" and work.program is not None else 0.0
     if float((work.shared_wavefronts - work.shared_ideal).sum()) > (1.0 - FULL) * passes > 0.0:

@@ -31,7 +31,7 @@ from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traf
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, share, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.calculator import in_words
-from gemmprof.base.amounts import counted, nanoseconds
+from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import LIMITS, WARP
 
 MEET = ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")  # the lanes of a warp exchange something
@@ -773,15 +773,6 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
     )
     yield Candidate(
         cause="launch_overhead",
-        variants=(Variant("one launch for many", fix),),
-        change=(
-            f"Do more in one launch: of {nanoseconds(duration)}, no SM works for "
-            f"{100 * work.idle_start:.0f} %. Fuse it with its neighbours, or give it more data at once."
-        ),
-        evidence=(
-            *grid.over_time(work),
-            *work.evidence(metrics.DURATION, metrics.ACTIVE_CYCLES_MAX),
-            derived("elapsed cycles without a working SM", work.idle_start * work.elapsed, "cycle"),
-        ),
+        variants=(Variant("one launch for many", fix, change="Do more in one launch."),),
         least=0.1,
     )

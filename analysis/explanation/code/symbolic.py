@@ -329,7 +329,12 @@ class Values:
             if start <= call <= last and call > at:
                 # What it may have made its results of: another one for each thread, in each round.
                 around = frozenset(loop.first for loop in self.program.loops_around[call])
-                of_it = self.symbol("computed", ("returned", call), lanes=True, threads=True, loops=around)
+                body = (one for one in self.program.functions if call in self.program.callers(one))
+                first, end = next(body, (0, -1))
+                data = any(self.program.by_loads[one] for one in writers if first <= one <= end)
+                of_it = self.symbol(
+                    "computed", ("returned", call), lanes=True, threads=True, looked_up=data, loops=around
+                )
                 return self.unknown("computed", ("call", call, register), symbol_value(of_it))
         if at < start:
             return self._entering(start, register, when)

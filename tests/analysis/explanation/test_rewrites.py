@@ -1498,6 +1498,8 @@ def test_a_compiled_reduction_in_passes_is_told_to_have_its_axis_last() -> None:
         ("dual_contour_few_cells_are_cut", "of_cells", "branch_divergence"),
         # A long wave and the short one that makes up for it have coefficients of their own.
         ("legendre_sums_block_per_wave", "paired", "redundant_loads"),
+        # Places that a called division makes of a loaded key are looked up.
+        ("bloom_filter_long_modulo", "flawed", "uncoalesced_access"),
     ],
 )
 def test_what_is_mended_is_not_asked_for_again(name: str, side: str, cause: str) -> None:
@@ -1773,6 +1775,23 @@ def test_an_array_walked_both_ways_at_once_is_one_pass() -> None:
     assert said and not any("fewer passes" in one.change for one in said)
 
 
+def test_atomics_that_all_stay_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of an embedding's gradient by fewer threads: the memory adds as many words."""
+    monkeypatch.undo()  # calibrated
+    for card in ("h100", "h200"):
+        profile, came = study("embedding_backward_atomics", sets=(DATA / "variants" / card,))
+        fewer = [
+            one for one in explain(profile).findings if one.cause in ("narrow_access", "redundant_loads")
+        ]
+        assert fewer and all(abs(one.saves - came["vector_atomics"]) < 0.07 for one in fewer)
+
+
+def test_rows_that_a_list_names_take_as_many_rounds_of_fewer_threads() -> None:
+    """Positions of a desk, whose shares' scenarios lie along the lanes: few blocks, and wider accesses leave fewer."""
+    findings = explain(study("profits_of_24_desks_a_block_each", "columns")[0]).findings
+    assert all(one.saves < 0.35 for one in findings if one.cause == "narrow_access")
+
+
 def test_one_store_of_a_warp_is_not_what_its_lanes_are_idle_for() -> None:
     """A warp a row of few entries: lanes have none of them, and one stores the sum."""
     assert "Give a row fewer lanes" in found("spmv_power_law_warp_per_row", "branch_divergence").change
@@ -1858,14 +1877,3 @@ def test_what_was_tried_is_told(kind: str, name: str) -> None:
     said = explain(study(name, one["side"], (DATA / one["set"] / "h100",))[0]).findings
     told = max((finding.saves for finding in said if finding.cause == one["cause"]), default=0.0)
     assert abs(told - try_statements.came(one)[1] / 100) < 0.1
-
-
-def test_atomics_that_all_stay_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums of an embedding's gradient by fewer threads: the memory adds as many words."""
-    monkeypatch.undo()  # calibrated
-    for card in ("h100", "h200"):
-        profile, came = study("embedding_backward_atomics", sets=(DATA / "variants" / card,))
-        fewer = [
-            one for one in explain(profile).findings if one.cause in ("narrow_access", "redundant_loads")
-        ]
-        assert fewer and all(abs(one.saves - came["vector_atomics"]) < 0.07 for one in fewer)
