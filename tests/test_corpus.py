@@ -315,3 +315,14 @@ def test_what_a_chip_does_in_practice_follows_from_its_ceilings(monkeypatch: pyt
     rates = {(one["ceiling"], one["size"]): one["amount"] / one["time_ns"] for one in h200["ceilings"]}
     assert 0.5 < rates["hot_atomics_float", 1] < 0.6 < 1.3 < rates["hot_atomics_int", 1]
     assert 3 < rates["dram_read", 1024] / rates["random_sectors", 2048] < 4
+
+
+def test_each_statement_that_was_tried_has_its_program_and_times() -> None:
+    for file in sorted((ROOT / "tests" / "cuda" / "tried").glob("*/statements.json")):
+        tried = json.loads(file.read_text("utf-8"))["statements"]
+        programs = [path.stem for path in sorted(file.parent.glob("[0-9]*"))]
+        named = [f"{at:02}_{one['study'].removeprefix('triton_')}" for at, one in enumerate(tried)]
+        assert programs == named, file
+        for one in tried:
+            assert {"as_it_is", *one["beyond"]} < set(one["us"]), one["study"]
+            assert one["low"] <= one["told"] <= one["high"], one["study"]

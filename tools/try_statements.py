@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Do what `explain` says beside the planted flaws, and see whether it comes true (docs/expert_reading.md).
 
-The folders of tests/cuda/tried hold one program a statement: the kernel as it is, and forms of it that do what is said;
-each compares all results and prints its forms' times. What was said, and the times of the last run, stand in
-statements.json, in the order of the programs. A form whose results differ is an error.
+The folders of tests/cuda/tried hold one program a statement, in CUDA C++ or Triton: the kernel as it is, and forms that
+do what is said; each compares all results and prints its forms' times. What was said, and the times of the last run,
+stand in statements.json, in the order of the programs. A form whose results differ is an error.
 
-Usage: try_statements.py    (needs nvcc and a GPU; update_readme.py then writes the page's table)
+Usage: try_statements.py    (needs nvcc, torch, Triton and a GPU; update_readme.py then writes the page's table)
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ LINE = re.compile(r"STMT (\S+) ([\d.]+) (\S+)")
 
 
 def compiled(source: Path, folder: str) -> Path:
-    """The program of a statement."""
+    """The program of a statement; one in Triton compiles its kernels itself."""
+    if source.suffix == ".py":
+        return source
     program = Path(folder) / source.stem
     flags = ("-O3", "-std=c++17", ARCHITECTURE, "-lineinfo", "-o", str(program))
     subprocess.run(["nvcc", *flags, str(source)], check=True)
@@ -48,7 +50,8 @@ def run(program: Path) -> dict[str, float]:
     Raises:
         ValueError: a form computes something else than the kernel as it is.
     """
-    said = subprocess.run([program], check=True, capture_output=True, text=True, timeout=60).stdout
+    command = [sys.executable, program] if program.suffix == ".py" else [program]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
     found: dict[str, float] = {}
     for name, time, off in LINE.findall(said):
         if not float(off) <= ALIKE:
@@ -93,7 +96,7 @@ def main() -> int:
     for file in sorted(TRIED.glob(f"*/{STATEMENTS}")):
         tried = json.loads(file.read_text("utf-8"))
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
-            programs = list(pool.map(compiled, sorted(file.parent.glob("*.cu")), repeat(folder)))
+            programs = list(pool.map(compiled, sorted(file.parent.glob("[0-9]*")), repeat(folder)))
             for one, program in zip(tried["statements"], programs, strict=True):
                 one["us"] = run(program)
         tried |= {"gpu": device(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}

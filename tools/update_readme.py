@@ -333,6 +333,8 @@ def main() -> int:
         READING: {
             **{kind: try_statements.table(kind) for kind in ("fixed", "flawed")},
             "again": try_statements.table("fixed", "flawed", again=True),
+            "triton": try_statements.table("triton_fixed", "triton_flawed"),
+            "triton_again": try_statements.table("triton_fixed", "triton_flawed", again=True),
         },
     }
     if not options.quick:
