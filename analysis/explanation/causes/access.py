@@ -242,11 +242,11 @@ def as_records(work: Work) -> Candidate | None:
         for form in forms:
             by_array.setdefault(form.base if planes else form.parameters, []).append(form)
         several = [one for one in by_array.values() if len(one) == len(next(iter(by_array.values())))]
-        if (count := len(several)) < 2:
-            continue
-        size = 1 << (sum(one[0].width for one in several) - 1).bit_length()
         rows = [form.index for one in several for form in one]
         sectors = float(work.global_sectors[rows].sum())
+        if (count := len(several)) < 2 or not sectors:  # not executed once
+            continue
+        size = 1 << (sum(one[0].width for one in several) - 1).bit_length()
         asked += sectors
         # Of places that lie side by side a sector holds fewer then: so many of which one is wanted are fetched.
         lanes, words = float(work.threads[rows].sum()), sectors * SECTOR / several[0][0].width
@@ -408,7 +408,8 @@ def in_patches(work: Work) -> Candidate | None:
     if owner_of(work.profile).key == "triton":
         return None
     groups: dict[tuple[object, Loop | None], list[Form]] = {}
-    loads = work.global_loads & work.ran & (work.global_sectors >= SCATTERED * work.global_ideal)
+    fetching = work.global_loads & (work.global_sectors > 0.0)
+    loads = fetching & work.ran & (work.global_sectors >= SCATTERED * work.global_ideal)
     for at, one in checked_forms(work).items():
         if loads[at] and one.form.parameters and looked_up_apart(one.form):
             groups.setdefault((one.form.parameters, work.code.loop_of(at)), []).append(one.form)

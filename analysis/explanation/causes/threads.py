@@ -184,6 +184,8 @@ def _in_halves(work: Work) -> Variant | None:
         inside = np.zeros_like(ran)
         inside[first : last + 1] = ran[first : last + 1]
         entered = float(work.executed[first]) / (rounds(work, loop) if loop else 1.0)
+        if not entered:
+            continue
         length = float(work.executed[compared].sum()) / entered
         if len(behind) < max(1, len(compared) - 1) or length < 2.0:
             continue
@@ -553,7 +555,7 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
         switched, executing = executing, executing[0] * np.maximum(1.0, work.executed / work.executed[0])
         loads &= evaluations(work).by_thread
     width = work.widths * loads
-    copies = loads & work.where(lambda line: line.opcode == "LDGSTS") & (width > 0)
+    copies = loads & work.where(lambda line: line.opcode == "LDGSTS") & (width * work.threads > 0)
     if copies.any():
         # A mask lets them write zeros, which no predicate tells, but their sectors. Behind the last round none copies.
         filled = work.global_ideal[copies] * SECTOR / (work.threads * width)[copies]

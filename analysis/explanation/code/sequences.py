@@ -237,7 +237,7 @@ def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:
     code = work.code
     for span in code.functions:
         calls = [at for at in code.callers(span) if work.executed[at]]
-        if _steps(work, span) < LONG_FUNCTION:
+        if not calls or _steps(work, span) < LONG_FUNCTION:
             continue
         by_value: dict[frozenset[int], float] = {}
         for at in calls:

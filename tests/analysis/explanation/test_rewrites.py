@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -127,6 +127,37 @@ def found(name: str, cause: str) -> Finding:
     """What is said of a study's flaw."""
     said = explain(study(name)[0])
     return next(one for one in (*said.findings, *said.other_arithmetic) if one.cause == cause)
+
+
+@pytest.mark.parametrize(
+    "name, side, ran, kept",
+    [
+        ("align_rows_in_global", "", lambda at, sass: at % 2, ()),
+        ("bond_price_pow_per_coupon", "", lambda at, sass: at % 2, ()),
+        # Loads that warps execute with all their lanes off.
+        (
+            "rock_reactions_lanes_without_pores",
+            "listed",
+            lambda at, sass: "LDG" not in sass,
+            ("inst_executed",),
+        ),
+        ("match_lengths_by_byte", "", lambda at, sass: "LDG" not in sass, ("inst_executed",)),
+    ],
+)
+def test_instructions_that_never_ran_stop_nothing(
+    name: str, side: str, ran: Callable[[int, str], object], kept: Sequence[str]
+) -> None:
+    """A branch that is never taken, or counters that a replay lost: each cause can still be looked for."""
+    profile, _ = study(name, side)
+    idle = {line.address for at, line in enumerate(profile.source.instructions) if not ran(at, line.sass)}
+    lost = {
+        metric: Instances(
+            of.keys, tuple(0.0 if key in idle and metric not in kept else value for key, value in of.items())
+        )
+        for metric, of in profile.instances.items()
+    }
+    said = explain(replace(profile, instances=lost)).findings
+    assert all(0.0 <= one.saves < 1.0 for one in said)
 
 
 @pytest.mark.parametrize(
