@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.explanation.prediction import calibration
-from gemmprof.analysis.explanation.trust import NOT_PROFILED, SHORT
+from gemmprof.analysis.explanation.trust import NOT_PROFILED, SHORT, UNSEEN
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.session import Session
 from gemmprof.base import amounts
-from gemmprof.base.amounts import counted, fit, nanoseconds, quantity, wrapped
+from gemmprof.base.amounts import counted, fit, nanoseconds, quantity, ratio, wrapped
 from gemmprof.base.printable import visible
 from gemmprof.model import NOTABLE, CodePlace, Evidence, Explanation, Finding
 
@@ -94,6 +94,21 @@ def conclusion(explanation: Explanation) -> str:
     """What there is to say below or instead of findings, and about the call: first, where nothing was found."""
     said = _end(explanation), " ".join(explanation.levers)
     return " ".join(filter(None, said if explanation.losses else reversed(said)))
+
+
+def no_finding(explanation: Explanation) -> str:
+    """In place of a finding: what the time goes to, so that the owner knows whether to look further."""
+    if DEBUG_BUILD in explanation.levers:
+        return "a debug build (nvcc -G)"
+    if (limit := explanation.at_limit) is not None:
+        return f"at its limit: {limit.resource} {ratio(limit.share, 0)}"
+    return "no finding" + "".join(f": {one.resource} {ratio(one.share, 0)}" for one in explanation.time[:1])
+
+
+def too_little(found: Iterable[Explanation]) -> str:
+    """Where of none of several launches enough was collected to see most causes: what is missing of the first one."""
+    doubts = [next((doubt for doubt in one.trust if UNSEEN in doubt), "") for one in found]
+    return doubts[0] if doubts and all(doubts) else ""
 
 
 def how_predicted(explanation: Explanation) -> str:

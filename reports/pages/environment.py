@@ -159,6 +159,7 @@ _OF_OTHERS: dict[str, Callable[..., Any]] = {
     "plain": msgspec.to_builtins,
     "finding_title": explanations.title,
     "finding_ways": explanations.ways,
+    "no_finding": explanations.no_finding,
     "small": explanations.small,
     "other_arithmetic": explanations.others,
     "place_words": explanations.place,

@@ -29,6 +29,7 @@ from gemmprof.reports.figures.drawings import ladder
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import nanoseconds, ratio, tflops
 from gemmprof.reports.pages.contents import KernelPage, Plan
+from gemmprof.reports.words import too_little
 from gemmprof.runs.directory import Run
 
 
@@ -362,6 +363,12 @@ class Overview:
             apart = " · ".join(word for word in differs[family.id] if not word.startswith("in "))
             rows.append(FamilyRow(family, page, reports, "" if limit == "unknown" else limit, apart))
         return tuple(rows)
+
+    @cached_property
+    def too_little(self) -> str:
+        """What was not collected of any family of several, if most causes show in that alone; else ''."""
+        several = self.families if len(self.families) > 1 else ()
+        return too_little(self.session.explanation(row.family.representative) for row in several)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from gemmprof.analysis.explanation.levers import DEBUG_BUILD
-from gemmprof.analysis.explanation.trust import UNSEEN
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.base.amounts import DASH
@@ -19,7 +18,7 @@ from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times, 
 from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import ALL_ROWS, MOST, rows_table
 from gemmprof.reports.terminal.section_tables import parts as section_parts
-from gemmprof.reports.words import WHOLE, Explained, block, conclusion, place
+from gemmprof.reports.words import WHOLE, Explained, block, conclusion, no_finding, place, too_little
 from gemmprof.reports.words import title as finding_title
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from gemmprof.analysis.session import Session
-    from gemmprof.model import Explanation
 
 UNKNOWN = "unknown"  # what `verdict.limited_by` says where too little was collected
 HEADLINES = 5  # families whose verdict is printed below the table
@@ -104,7 +102,10 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
     total = len(session.by_time)
     if not total:
         return
-    lines = _too_little(session, width)
+    first_explained = (
+        session.explanation(family.representative) for family in session.leaders(FRONT_FAMILIES)
+    )
+    lines = wrapped(too_little(first_explained), width, "! ", "  ")
     if total > 1 and session.program.whole.time_ns:
         lines = [*program_lines.where(session, width), *lines, *program_lines.advice(session.program, width)]
     yield from lines[said:]
@@ -143,13 +144,6 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
     yield from [line for line in ways if len(line) <= width][:1]
 
 
-def _too_little(session: Session, width: int) -> list[str]:
-    """Where of none of the first families enough was collected to see most causes: what is missing of the first one."""
-    known = [session.explanation(family.representative) for family in session.leaders(FRONT_FAMILIES)]
-    doubts = [next((doubt for doubt in one.trust if UNSEEN in doubt), "") for one in known]
-    return wrapped(doubts[0], width, "! ", "  ") if all(doubts) else []
-
-
 def _name(family: Family, name: str, room: int) -> str:
     """The name, cut before what tells it from others."""
     apart = visible(name[len(family.label) :])
@@ -171,7 +165,7 @@ def _first_to_change(session: Session, family: Family, room: int) -> str:
     owner = "" if family.owner.key == "own" else f"{family.owner.title}, "
     if family.worst is None:
         known = session.kernels[family.representative].profile.profiled
-        nothing = _in_place_of_a_finding(session.explanation(family.representative))
+        nothing = no_finding(session.explanation(family.representative))
         said = f"{owner}{nothing if known else 'ncu could not profile it'}"
         return fit(said if len(said) <= room else said.partition(":")[0], room)
     what = f"{owner}{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it"
@@ -179,16 +173,6 @@ def _first_to_change(session: Session, family: Family, room: int) -> str:
     # A place of less than so many letters says nothing any more, nor does a part of an instruction.
     cut = first is not None and left >= (10 if first.line is not None else len(place(first)))
     return fit(what, room) + (f" at {fit(place(first), left)}" if first is not None and cut else "")
-
-
-def _in_place_of_a_finding(explanation: Explanation) -> str:
-    """What the time of a kernel without findings goes to, so that its owner knows whether to look further."""
-    if DEBUG_BUILD in explanation.levers:
-        return "a debug build (nvcc -G)"
-    if (limit := explanation.at_limit) is not None:
-        return f"at its limit: {limit.resource} {ratio(limit.share, 0)}"
-    most = "".join(f": {one.resource} {ratio(one.share, 0)}" for one in explanation.time[:1])
-    return f"no finding{most}"
 
 
 def headline(session: Session) -> str:

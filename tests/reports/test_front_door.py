@@ -700,3 +700,15 @@ def test_what_was_not_collected_is_said_once_before_the_numbers(printed: Printed
 def test_a_row_without_finding_says_what_the_time_goes_to(printed: Printed) -> None:
     front = printed(str(TRANSFORMER))
     assert re.search(r" no finding: exposed latency \d+ %\n", front)
+
+
+def test_the_index_says_of_kernels_without_findings_what_the_front_door_says(
+    tmp_path: Path, printed: Printed
+) -> None:
+    partial = [str(DATA / f"partial_{name}.ncu-rep.xz") for name in ("basic", "roofline")]
+    front = printed(*partial)
+    printed("report", "--output", str(tmp_path), *partial)
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert page.count("Not collected: ") == front.count("Not collected: ") == 1
+    told = re.findall(r"no finding: [^\n]+", front)
+    assert told and all(f">{one}<" in page for one in told)
