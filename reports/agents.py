@@ -75,7 +75,7 @@ def markdown(found: Sequence[Explained], *, budget: int | None = None) -> str:
         return "The input holds no kernel.\n"
     forms = ((8, 4, 5, 6), (5, 3, 3, 3), (3, 2, 2, 2), (2, 1, 1, 1), (1, 0, 1, 1), (1, 0, 0, 1))
     limit = None if budget is None else int(budget * LETTERS_PER_TOKEN)
-    of_all = words.doubts_of_all(one.explanation for one in found) if len(found) > 1 else []
+    of_all = words.doubts_of_all(found)
     text = ""
     for form in forms:
         amounts = dict(zip(("findings", "facts", "places", "trust"), form, strict=True))

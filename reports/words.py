@@ -232,7 +232,7 @@ def screen(found: Sequence[Explained], *, of: int = 0, width: int = WIDTH, lines
         return "The input holds no kernel."
     left = max(of, len(found))
     room = lines if lines is not None else 1 << 30
-    of_all = doubts_of_all(one.explanation for one in found) if len(found) > 1 else []
+    of_all = doubts_of_all(found)
     out = [
         line for doubt in of_all[: None if lines is None else 3] for line in wrapped(doubt, width, "! ", "  ")
     ]
@@ -247,10 +247,10 @@ def screen(found: Sequence[Explained], *, of: int = 0, width: int = WIDTH, lines
     return "\n".join(out)
 
 
-def doubts_of_all(found: Iterable[Explanation]) -> list[str]:
-    """What makes the numbers of each of several launches doubtful: to be said once."""
-    first, *others_ = (one.trust for one in found)
-    return [doubt for doubt in first if all(doubt in trust for trust in others_)]
+def doubts_of_all(found: Sequence[Explained]) -> list[str]:
+    """What makes the numbers of each of several families doubtful: to be said once. Of one family nothing."""
+    first, *others_ = (one.explanation.trust for one in found)
+    return [doubt for doubt in first if others_ and all(doubt in trust for trust in others_)]
 
 
 def _fitting(one: Explained, width: int, left: int, said: Sequence[str], *, first: bool) -> Iterator[str]:

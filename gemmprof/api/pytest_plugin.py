@@ -293,9 +293,8 @@ def _hold(
     gate = check(outcome, conditions, allow_new=allow_new, allow_gone=allow_gone)
     if gate.holds:
         return
-    if not any(
-        kernel.match.before for kernel in outcome.kernels
-    ):  # of one side alone no change is left undecided
+    # Of one side alone no change is left undecided.
+    if not any(kernel.match.before for kernel in outcome.kernels):
         gate = dataclasses.replace(gate, undecided=())
     lines = [sentences.gate_summary(gate, outcome)]
     for item in gate.broken:

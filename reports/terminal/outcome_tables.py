@@ -69,9 +69,8 @@ def print_pair(console: Console, outcome: Outcome) -> None:
     facts = [sentences.times(kernel), sentences.change(kernel), f"cycles {cycles}" if cycles else ""]
     facts.append("launches {}, {}".format(*sentences.launches(kernel)))
     console.print(Text("  " + short(", ".join(filter(None, facts)))))
-    for text in sentences.why(
-        kernel
-    ):  # what was found and predicted is the answer: more of it than of the rest
+    # What was found and predicted is the answer: more of it than of the rest.
+    for text in sentences.why(kernel):
         _indented(console, short(text, LINES_OF_A_REASON + (text == kernel.said)))
     if moved := sentences.moved(kernel):
         most = "; ".join(f"{one.title} {_moved(one)}" for one in moved[:4])

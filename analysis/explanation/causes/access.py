@@ -224,11 +224,20 @@ def _shares_its_sectors(work: Work, form: Form) -> bool:
     return any(half(one) == half(form) for one in others)
 
 
+def _scattered(work: Work) -> Mask:
+    """Loads that fetch a multiple of the sectors that their bytes fill; none that fetched nothing."""
+    return (
+        work.global_loads
+        & (work.global_sectors > 0.0)
+        & (work.global_sectors >= SCATTERED * work.global_ideal)
+    )
+
+
 @once
 def as_records(work: Work) -> Candidate | None:
     """Look-ups at one place in several arrays, or planes of one: each fetches a sector, a record brings all in one."""
     groups: dict[tuple[object, object], list[Form]] = {}
-    scattered = work.global_loads & (work.global_sectors >= SCATTERED * work.global_ideal)
+    scattered = _scattered(work)
     for at, form in ((at, one.form) for at, one in checked_forms(work).items() if scattered[at]):
         if form.kind == LOOK_UP and form.parameters:
             groups.setdefault((_index(form), work.code.loop_of(at)), []).append(form)
@@ -242,11 +251,11 @@ def as_records(work: Work) -> Candidate | None:
         for form in forms:
             by_array.setdefault(form.base if planes else form.parameters, []).append(form)
         several = [one for one in by_array.values() if len(one) == len(next(iter(by_array.values())))]
-        rows = [form.index for one in several for form in one]
-        sectors = float(work.global_sectors[rows].sum())
-        if (count := len(several)) < 2 or not sectors:  # not executed once
+        if (count := len(several)) < 2:
             continue
         size = 1 << (sum(one[0].width for one in several) - 1).bit_length()
+        rows = [form.index for one in several for form in one]
+        sectors = float(work.global_sectors[rows].sum())
         asked += sectors
         # Of places that lie side by side a sector holds fewer then: so many of which one is wanted are fetched.
         lanes, words = float(work.threads[rows].sum()), sectors * SECTOR / several[0][0].width
@@ -408,8 +417,7 @@ def in_patches(work: Work) -> Candidate | None:
     if owner_of(work.profile).key == "triton":
         return None
     groups: dict[tuple[object, Loop | None], list[Form]] = {}
-    fetching = work.global_loads & (work.global_sectors > 0.0)
-    loads = fetching & work.ran & (work.global_sectors >= SCATTERED * work.global_ideal)
+    loads = _scattered(work)
     for at, one in checked_forms(work).items():
         if loads[at] and one.form.parameters and looked_up_apart(one.form):
             groups.setdefault((one.form.parameters, work.code.loop_of(at)), []).append(one.form)

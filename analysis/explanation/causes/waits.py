@@ -12,6 +12,7 @@ from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant,
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.causes.tensor import STAGES
 from gemmprof.analysis.explanation.code import flow, latency
+from gemmprof.analysis.explanation.code.address_forms import WIDEST
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.time_model import LINK, Fix
@@ -20,7 +21,6 @@ from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
-WIDE = 16  # bytes of a copy from which on it passes L1 by
 CHAINS = 4.0  # independent chains of the fixed kernel for each one now
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
 SERIAL = 0.9  # waits for all wgmmas under way, for each wgmma, from which on they run in series
@@ -332,8 +332,9 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
     for at in map(int, np.flatnonzero(tiles)):
         keep[[use for use in work.code.readers[at] if work.sass[use].opcode == "STS"]] = 0.0
     resources = dict.fromkeys(work.loads, 1.0)
-    # Loads and stores that do something else in between (a conversion) cannot go past the registers.
-    if (moved := bool((keep == 0.0).any())) and float(work.widths[tiles].max()) >= WIDE:
+    # Loads and stores that do something else in between (a conversion) cannot go past the registers, and only the
+    # widest copies pass L1 by.
+    if (moved := bool((keep == 0.0).any())) and float(work.widths[tiles].max()) >= WIDEST:
         kept = share(passes[~tiles].sum(), passes.sum())
         resources |= {"l1_data": kept, "l1_writeback": kept}
     return Fix(
