@@ -27,7 +27,9 @@ ARGUMENTS = f"""{INPUTS}{TRACE}
 --section NAME…         only this analysis (warp_states, roofline, source_view …) of each family; may be repeated
 --all                   every family and every section
 {SOURCE}{JSON}"""
-FRONT_ARGUMENTS = f"{INPUTS}{TRACE}{SOURCE}{JSON}"
+FRONT_ARGUMENTS = f"""{INPUTS}{TRACE}
+--all                   every family, not only as many as a screen holds
+{SOURCE}{JSON}"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -63,6 +65,7 @@ launches with the most to gain first, and what to type next.
   gemmprof my.ncu-rep '#3'             one family in full
   gemmprof my.ncu-rep '#3' --source    its source with what each line cost
   gemmprof run/ --kernel softmax       only those launches
+  gemmprof run/ --all                  all families
 """
 
 
@@ -71,7 +74,7 @@ def front(options: argparse.Namespace) -> int:
     from gemmprof.analysis.reading.frame import unpacked_once
 
     if options.json or options.source or common.selection(options).families:
-        options.section, options.all = [], not (options.json or options.source)
+        options.section, options.all = [], not options.source and (options.all or not options.json)
         return run(options)
     with unpacked_once():
         session = common.load_inputs(options, listed=True)
@@ -86,6 +89,7 @@ def front(options: argparse.Namespace) -> int:
             print(printable(line), flush=True)
         from gemmprof.reports.terminal import overview
 
-        for line in overview.front(session, common.typed(options), width=width, said=len(where)):
+        command, every = common.typed(options), options.all
+        for line in overview.front(session, command, width=width, said=len(where), every=every):
             print(printable(line))
     return common.read_all(options, session)

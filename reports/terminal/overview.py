@@ -95,9 +95,12 @@ FRONT_FAMILIES = 8  # families there at most, two lines each, on narrow terminal
 FRONT_OTHER = 7
 
 
-def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> Iterator[str]:
+def front(
+    session: Session, command: str, *, width: int = 80, said: int = 0, every: bool = False
+) -> Iterator[str]:
     """The front door below its first sentence (`Session.sentence`) and the lines of `program_lines.where` that were
-    ``said`` already: families by gain, and what to type next, behind the ``command`` that led here.
+    ``said`` already: families by gain, as many as a screen holds or ``every`` one, and what to type next, behind the
+    ``command`` that led here.
     """
     total = len(session.by_time)
     if not total:
@@ -112,7 +115,7 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
     left = FRONT_LINES - FRONT_OTHER - len(lines)
     yield ""
     below = width < NARROWEST
-    found = session.leaders(min(FRONT_FAMILIES, left // (3 if below else 2)))
+    found = session.leaders(total if every else min(FRONT_FAMILIES, left // (3 if below else 2)))
     gains = any(family.worst is not None for family in found)
     first, last = ("gain", "to change first") if gains else ("share", "kernel")
     yield f"{'':<5}{first:>6}{'time':>10}{'launches':>10}  {'' if below else last}".rstrip()
@@ -136,7 +139,7 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
     if left := total - len(found):
         whole, shares = (sum(one.share or 0.0 for one in some) for some in (session.by_time, found))
         rest = f" with {ratio(max(0.0, whole - shares))} of the time" if whole else ""
-        yield from wrapped(f"and {left:,} more{rest}: gemmprof show, --all", width)
+        yield from wrapped(f"and {left:,} more{rest}: the same with --all", width)
     yield ""
     if not gains:
         yield from wrapped(_nothing_found(session, found), width)

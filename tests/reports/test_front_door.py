@@ -539,11 +539,20 @@ def test_without_times_no_share_of_them_is_told(tmp_path: Path, printed: Printed
 
     path.write_bytes(rewritten(content, lambda launch, names, _: keep_metrics(launch, names, wanted)))
     said = printed(str(path))
-    assert re.search(r"^and \d+ more: gemmprof show", said, re.MULTILINE) and "0.0 %" not in said
+    assert re.search(r"^and \d+ more: the same with --all", said, re.MULTILINE) and "0.0 %" not in said
     session = load_session([path], listed=True)
     page = str(index_article(Report(session, plan(session))))
     assert "No durations were measured" in page and "most time first" not in page and "longest" not in page
     assert re.search(r"^and \d+ more with [\d.]+ % of the time: ", printed(str(LAUNCHES)), re.MULTILINE)
+
+
+def test_all_families_are_there_when_asked_for(printed: Printed) -> None:
+    """Those beyond the screen had no door that lists them a line each in the one order."""
+    ids = {family.id for family in load_session([LAUNCHES], listed=True).families}
+    screen, whole = (
+        re.findall(r"^(#\d+) ", printed(str(LAUNCHES), *more), re.MULTILINE) for more in ([], ["--all"])
+    )
+    assert len(screen) < len(ids) == len(whole) and set(whole) == ids and whole[: len(screen)] == screen
 
 
 @pytest.mark.parametrize(
