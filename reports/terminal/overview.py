@@ -108,7 +108,8 @@ def front(
     first_explained = (
         session.explanation(family.representative) for family in session.leaders(FRONT_FAMILIES)
     )
-    lines = wrapped(too_little(first_explained), width, "! ", "  ")
+    little = too_little(first_explained)
+    lines = wrapped(little, width, "! ", "  ")
     if total > 1 and session.program.whole.time_ns:
         lines = [*program_lines.where(session, width), *lines, *program_lines.advice(session.program, width)]
     yield from lines[said:]
@@ -142,7 +143,9 @@ def front(
         yield from wrapped(f"and {left:,} more{rest}: the same with --all", width)
     yield ""
     if not gains:
-        yield from wrapped(_nothing_found(session, found), width)
+        yield from wrapped(
+            _nothing_found(session, found, "" if little else unexplained(session.kernels)), width
+        )
     ways = f"Next: {command} '{found[0].id}'", f"Next: the same with '{found[0].id}' behind it"
     yield from [line for line in ways if len(line) <= width][:1]
 
@@ -153,12 +156,12 @@ def _name(family: Family, name: str, room: int) -> str:
     return fit(visible(family.label), max(room // 2, room - len(apart))) + fit(apart, room // 2)
 
 
-def _nothing_found(session: Session, found: Sequence[Family]) -> str:
-    """Where no family has a finding: what the longest one's time goes to, or what was not collected."""
+def _nothing_found(session: Session, found: Sequence[Family], unknown: str) -> str:
+    """Where no family has a finding: what the longest one's time goes to, or, if that is known of none, ``unknown``."""
     known = [session.explanation(family.representative) for family in found]
     told = [one for one in known if one.limit is not None or DEBUG_BUILD in one.levers]
     if not told:
-        return unexplained(session.kernels)
+        return unknown
     said = conclusion(told[0])
     return said if len(session.by_time) == 1 else f"{found[known.index(told[0])].id}: {said}"
 
