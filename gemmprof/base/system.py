@@ -32,7 +32,7 @@ LOCKS = fcntl is not None
 Made = TypeVar("Made")
 _one_reader = threading.Lock()
 one_command = False
-LOT = 100_000  # new objects between two collections (Python's default is 700 to 2,000)
+LOT = 300_000  # new objects between two collections (Python's default is 700 to 2,000)
 
 
 def runs_one_command(*, begins_others: bool) -> None:
