@@ -116,8 +116,8 @@ def explain_work(found: Work) -> Explanation:
         everything = weigh(found, predictor)
         weighed = _said(everything, predictor)
         findings, other = _told(found, weighed)
-        losses = [one for one in weighed if not one.another_way_to and not one.candidate.another_arithmetic]
-        losses = [one for one in losses if one.prediction.saves >= NOTABLE]
+        said = {one.cause for one in findings if not one.another_way_to and one.notable}
+        losses = [one for one in weighed if one.candidate.cause in said]
         if len(losses) > 1:
             together = max(at_once(losses, predictor).saves, *(one.prediction.saves for one in losses))
         time = _time(model) if found.samples or len(found.loads) > FEW_LOADS else ()

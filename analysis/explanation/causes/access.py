@@ -61,6 +61,9 @@ begin off a border, as those of a tile with its rim do.
 LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
 """Cycles that L1's data stage takes for 32 look-ups at random of so many bytes (H200, a table of 0.4 MB)."""
 HELD_UP = 0.01  # of the time, from which on it is said that stores hold their warps up: as digits are shown
+OF_ONE = (
+    0.75  # of the sectors that a launch touches, those that DRAM moves, from which on none is touched twice
+)
 RUN = 4
 OF_A_RUN = RUN / (1.0 + (RUN - 1.0) * FULL_WORD / SECTOR)
 """Words side by side, and how many of them lie in each sector that they touch, wherever they begin: for fewer, no lanes
@@ -116,6 +119,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
                 "neighbouring threads at neighbouring addresses",
                 Fix(resources=factors, latency=waits, stalled=gone, regular=regular),
                 most=work.within(np.where(wasteful, 0.0, waits)),
+                up_to=_of_nobody_else(work),
             ),
             *_turned(work, wasteful),
             *(variant for one in others for variant in one.variants),
@@ -637,13 +641,22 @@ def _in_rows_apart(form: Form) -> bool:
     return form.space == "global" and any(bool((abs(np.diff(one, axis=1)) >= SECTOR).all()) for one in rows)
 
 
+def _of_nobody_else(work: Work) -> bool:
+    """Whether all that the launch touches comes from DRAM or goes there although L2 could keep it: no other thread
+    wants the rest of a sector, whichever takes what (the border of a field).
+    """
+    touches, flows = float(work.global_sectors.sum()), traffic(work)
+    held = (work.profile.device.l2_bytes or 0) / 2.0 / SECTOR
+    return touches <= held and flows.dram_read + flows.dram_written > OF_ONE * touches
+
+
 def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
     excess = np.where(wasteful, work.global_sectors - work.global_ideal, 0.0)
     worst = int(np.argmax(excess))
     line = work.sass[worst]
     each = work.global_sectors[worst] / max(1.0, work.executed[worst])
     ideal = work.global_ideal[worst] / max(1.0, work.executed[worst])
-    kind = "store" if line.is_store else "load"
+    kind = "store" if line.is_store else "load" if line.is_load else "access"
     if exchanged and line.is_store:
         return (
             f"Write whole sectors: its worst store touches {each:.0f} sectors where {max(1.0, ideal):.0f} would "
@@ -654,6 +667,12 @@ def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
         return (
             f"Load tiles into shared memory, 16 bytes a thread, and fragments from there (ldmatrix): of rows in global "
             f"memory a fragment's loads touch {each:.0f} sectors where {max(1.0, ideal):.0f} would hold the bytes."
+        )
+    if _of_nobody_else(work):
+        return (
+            "Keep side by side what it reads and writes (structures as arrays, a border in an array of its own): its "
+            f"worst {kind} touches {each:.0f} sectors where {max(1.0, ideal):.0f} would hold the bytes, and nothing "
+            "else in the launch wants the rest of them."
         )
     along = work.profile.launch.block[0]
     first = "Swap the loop order"

@@ -36,6 +36,7 @@ MOST_LOADS = 0.5
 # Bytes that a block can keep beside what it works with; those of a loop's tile.
 MOST_SHARED, TILE = 96 * 1024, 16 * 1024
 NO_LOADS = 1e-6  # share of loads that stays where none does, for what takes their place
+HARDLY = 0.01  # share of the instructions up to which loads are not what is done again, but all that stands around them
 OWN_RESULTS = 0.5  # share of the lanes that store, below which a warp's lanes have results together
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
@@ -102,9 +103,11 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         once_a_block = one.block / work.profile.launch.threads_per_block
         attributed[list(one.rows)] = work.executed[list(one.rows)] * (1.0 - once_a_block / one.asked)
     fewest = [one.fix.keep for one in variants if one.fix.keep is not None]
-    if fewest and not (by_places and attributed.any()):
-        # Shared with other blocks' threads, or computed again rather than loaded.
-        attributed = np.where(loads, work.executed * (1.0 - np.minimum.reduce(fewest)), 0.0)
+    few = float(attributed.sum()) <= HARDLY * work.total_executed
+    if fewest and (few or not by_places):
+        # Shared with other blocks' threads, or computed again rather than loaded: all that goes, where loads are few.
+        there = work.ran if few and by_places else loads
+        attributed = np.where(there, work.executed * (1.0 - np.minimum.reduce(fewest)), 0.0)
     copies = work.where(lambda line: line.opcode == "LDGSTS")
     asked = float(work.global_sectors[loads | copies].sum())
     yield Candidate(
@@ -464,6 +467,9 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
         registers=(footprint.OUTPUTS - 1) * _carried_values(work, known),
         warps=min(1.0, warps / resident),
     )
+    what, left = "loads", share(needed * there + more, there + more)
+    if there + more <= HARDLY * work.total_executed:
+        what, left = "instructions", share(float(work.executed @ keep), work.total_executed)
     # Where a block is one wide along the axis, neighbours are other blocks', which Triton's programs are.
     of_blocks = launch.block[AXES.index(axis)] == 1
     yield Variant(
@@ -471,8 +477,8 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
         fix,
         change=(
             f"Let a {'[thread|program]' if of_blocks else 'thread'} compute {footprint.OUTPUTS} neighbouring results "
-            f"along {axis}: they need {100 * share(needed * there + more, there + more):.0f} % of the loads that as "
-            f"many {'do' if of_blocks else 'threads do'} now. Keep what they share in registers."
+            f"along {axis}: they need {100 * left:.0f} % of the {what} that as many "
+            f"{'do' if of_blocks else 'threads do'} now. Keep what they share in registers."
         ),
         plain=of_blocks,
     )

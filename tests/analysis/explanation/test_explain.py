@@ -364,6 +364,11 @@ def test_no_statement_contradicts_its_report(recorded: ReadRecorded, report_name
             for times in re.findall(r"([\d,.]+) times what all blocks load was read", one.change):
                 read = profile.number(metrics.DRAM_READ_BYTES[0]) or 0.0
                 assert read / float(times.replace(",", "")) > 0.9 * (profile.device.l2_bytes or 0), one.change
+            # Loads that hardly any instruction is are no reason.
+            if "of the loads that as many" in one.change:
+                counts = work(profile)
+                asks = counts.where(lambda line: line.is_load or line.opcode == "LDGSTS")
+                assert counts.executed[asks].sum() > 0.01 * counts.executed.sum(), one.change
             warps = re.findall(r"where (\d+) would fit", one.change)
             assert limits is None or all(int(number) <= limits.max_warps_per_sm for number in warps), (
                 one.change
