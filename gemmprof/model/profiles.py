@@ -335,8 +335,8 @@ HALF_A_PERCENT = 0.005
 NOTABLE = 0.08
 """Share of a launch's time from which on a saving is worth a rewrite, and can be told from what a recompile moves."""
 UNPLACED = 0.12
-"""The same of what no place in the code shows (waves, unequal blocks, few warps). Of seven such statements from 8 to
-12 % that were tried, or whose fix is written, four bring nothing; of 43 others, 15.
+"""The same of what no place in the code shows (waves, unequal blocks, few warps), nor the grid alone. Of six such
+statements from 8 to 12 % that were tried, or whose fix is written, four bring nothing; of 44 others, 15.
 """
 
 
@@ -361,7 +361,7 @@ class Finding:
     @property
     def notable(self) -> bool:
         """Whether it saves enough to be a statement, for what it rests on."""
-        return self.saves >= (NOTABLE if self.places else UNPLACED)
+        return self.saves >= (NOTABLE if self.places or self.cause == "small_grid" else UNPLACED)
 
     def came(self, measured: float) -> str:
         """``as``, ``more`` or ``less``: a saving that was measured beside the interval, shown in whole per cent."""
