@@ -18,7 +18,7 @@ from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY,
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Work, once, work
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
-from gemmprof.analysis.explanation.trust import doubts
+from gemmprof.analysis.explanation.trust import doubts, runs_unlike
 from gemmprof.analysis.sections.by_line import Code, base_name
 from gemmprof.model import NOTABLE, AtLimit, CodePlace, Explanation, Finding, KernelProfile, Rewrite
 
@@ -261,6 +261,8 @@ def _said(weighed: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
     worth = [
         one for one in weighed if one.prediction.saves > FLOOR and one.candidate.cause != "launch_overhead"
     ]
+    if runs_unlike(predictor.model.work):  # how even that run was says nothing of another
+        worth = [one for one in worth if one.candidate.attributed is not None or one.variant.known]
     told = [(one.prediction.saves, one.candidate) for one in worth]
     saves = {candidate.cause: saved for saved, candidate in told}
     # What a name is another way to may not be said, or, as it is told, save too little to be the same.

@@ -165,7 +165,8 @@ def _chip(work: Work) -> Iterator[str]:
         yield f"Ceilings and latencies were measured on {practice.card}, not on {this}: predictions are rougher."
 
 
-def _passes(work: Work) -> Iterator[str]:
+def runs_unlike(work: Work) -> str:
+    """That the kernel does not run alike each time, by what passes say of its cycles; '' where they agree."""
     pairs = (
         (metrics.ELAPSED_CYCLES, metrics.SM_ELAPSED_CYCLES_MAX),
         (metrics.SM_ACTIVE_CYCLES, metrics.L1_ACTIVE_CYCLES_AVERAGE),
@@ -173,11 +174,17 @@ def _passes(work: Work) -> Iterator[str]:
     for one, other in pairs:
         first, second = work.number(one), work.number(other)
         if first and second and abs(first - second) / max(first, second) > DISAGREE:
-            yield (
+            return (
                 f"Its passes disagree: {one} is {first:,.0f}, {other} is {second:,.0f} cycles. The kernel "
                 "does not run alike each time; profile it again."
             )
-            return
+    return ""
+
+
+def _passes(work: Work) -> Iterator[str]:
+    if unlike := runs_unlike(work):
+        yield unlike
+        return
     latency = work.number(metrics.CYCLES_PER_ISSUE)
     counted = sum(work.number(name) or 0.0 for name in metrics.stall_cycles(work.profile.metrics).values())
     if latency and counted and abs(counted - latency) / latency > DISAGREE:

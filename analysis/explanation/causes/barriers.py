@@ -163,17 +163,18 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     keep[moved] = min(1.0, share(2.0 * rounds, work.executed[moved].sum()))
     met = min(1.0, 1.0 / halvings)
     keep[steps & waits.bars] = met
-    # Where two a step, before and after a tile is used, become one: of one in all none goes.
-    others = share(work.executed[waits.bars & ~steps].sum(), work.launched_warps)
+    # Where two a round, before and after a tile is used, become one: of one in all none goes.
+    rest = waits.bars & ~steps & work.code.within(work.code.loops)
+    others = share(work.executed[rest].sum(), work.launched_warps)
     one_of_two = share(np.ceil(others / 2.0), others)
-    keep[waits.bars & ~steps] = one_of_two
+    keep[rest] = one_of_two
     # A shuffle's answer is waited for as long as that of shared memory.
     answers = work.attributed.get(flow.SHORT, np.zeros(len(keep)))
     waited = share(float(answers[steps].sum()) * (work.warp_cycles or 0.0), rounds)
     answered = min(1.0, share(shuffled * work.practice.shared_cycles, waited))
     latency = np.where(steps & ~waits.bars, answered / np.maximum(keep, 1e-9), 1.0)
     at_steps = share(waits.at[steps].sum(), waits.part)
-    stays = met * at_steps + one_of_two * (1.0 - at_steps)
+    stays = 1.0 - (1.0 - met) * at_steps - (1.0 - one_of_two) * share(waits.at[rest].sum(), waits.part)
     fix = Fix(
         keep=keep,
         latency=latency,
