@@ -366,7 +366,7 @@ def _measured(found: Work) -> list[Weighed]:
 
 def _finding(found: Work, one: Weighed, leader: Weighed | None) -> Finding:
     candidate, best = one.candidate, one.prediction
-    general = leader is not None and candidate.rank < SPECIFIC
+    general = leader is not None and (candidate.rank < SPECIFIC or candidate.attributed is None)
     enough = (NEARLY if general else CLEARLY_LESS) * leader.prediction.saves if leader is not None else 0.0
     again = leader is not None and leader.change == one.change
     return Finding(
