@@ -45,6 +45,7 @@ COMBINES = {
 }
 PRODUCTS = {"FMUL", "FFMA", "HMUL2", "HFMA2", "DMUL", "DFMA", "IMAD"}
 SUMS_OF_A_WARP = 2.0  # lanes that store; more of them have columns of their own
+IN_A_ROW = 8.0  # barriers of a warp up to which, outside loops, each has a reason of its own
 # Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs.
 LONG_WAIT = 1500.0
 
@@ -163,18 +164,22 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     keep[moved] = min(1.0, share(2.0 * rounds, work.executed[moved].sum()))
     met = min(1.0, 1.0 / halvings)
     keep[steps & waits.bars] = met
-    # Where two a round, before and after a tile is used, become one: of one in all none goes.
-    rest = waits.bars & ~steps & work.code.within(work.code.loops)
-    others = share(work.executed[rest].sum(), work.launched_warps)
-    one_of_two = share(np.ceil(others / 2.0), others)
-    keep[rest] = one_of_two
+    # Where two a round, before and after a tile is used, become one: of one in all, or of a few in a row, none goes.
+    others = share(work.executed[waits.bars & ~steps].sum(), work.launched_warps)
+    rest = waits.bars & ~steps
+    if others <= IN_A_ROW:
+        rest &= work.code.within(work.code.loops)
+    go = share(np.floor(others / 2.0), others) * share(
+        work.executed[rest].sum(), others * work.launched_warps
+    )
+    keep[rest] = 1.0 - go
     # A shuffle's answer is waited for as long as that of shared memory.
     answers = work.attributed.get(flow.SHORT, np.zeros(len(keep)))
     waited = share(float(answers[steps].sum()) * (work.warp_cycles or 0.0), rounds)
     answered = min(1.0, share(shuffled * work.practice.shared_cycles, waited))
     latency = np.where(steps & ~waits.bars, answered / np.maximum(keep, 1e-9), 1.0)
     at_steps = share(waits.at[steps].sum(), waits.part)
-    stays = 1.0 - (1.0 - met) * at_steps - (1.0 - one_of_two) * share(waits.at[rest].sum(), waits.part)
+    stays = met * at_steps + (1.0 - go) * (1.0 - at_steps)
     fix = Fix(
         keep=keep,
         latency=latency,
