@@ -642,9 +642,7 @@ def _in_rows_apart(form: Form) -> bool:
 
 
 def _of_nobody_else(work: Work) -> bool:
-    """Whether all that the launch touches comes from DRAM or goes there although L2 could keep it: no other thread
-    wants the rest of a sector, whichever takes what (the border of a field).
-    """
+    """Whether all that is touched comes from DRAM or goes there although L2 could keep it: once (a field's border)."""
     touches, flows = float(work.global_sectors.sum()), traffic(work)
     held = (work.profile.device.l2_bytes or 0) / 2.0 / SECTOR
     return touches <= held and flows.dram_read + flows.dram_written > OF_ONE * touches
@@ -670,9 +668,8 @@ def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
         )
     if _of_nobody_else(work):
         return (
-            "Keep side by side what it reads and writes (structures as arrays, a border in an array of its own): its "
-            f"worst {kind} touches {each:.0f} sectors where {max(1.0, ideal):.0f} would hold the bytes, and nothing "
-            "else in the launch wants the rest of them."
+            "Keep side by side what it reads and writes (structures as arrays, a border in an array of its own): of "
+            f"the {each:.0f} sectors of its worst {kind} {max(1.0, ideal):.0f} would do, and nobody else wants the rest."
         )
     along = work.profile.launch.block[0]
     first = "Swap the loop order"

@@ -16,6 +16,7 @@ from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once, specialised, tensor_copies
+from gemmprof.analysis.explanation.trust import SHORT
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.opcodes import MATH_CLASSES
@@ -35,7 +36,6 @@ ALMOST = 0.95  # blocks for each SM from which on a grid is small for its warps,
 UNEVEN_BLOCKS = 1.4  # cycles of the longest block of a small grid over the average one's, if they are uneven
 UNEVEN = 1.04  # cycles of the busiest SM over the average one below which the SMs are even
 MOSTLY = 0.5  # share of the executions in loops, from which on they decide how long a block works
-LAUNCH_NS = 2000.0  # of launches of one block that do next to nothing, which took 1,300 to 2,200 ns on 12 kinds of GPU
 LOST = 1.0  # per cent of the time from which on a beginning or an end of the launch is told of
 # Blocks that live for fewer cycles leave their places empty for a visible time between them.
 SHORT_BLOCK = 6000.0
@@ -254,7 +254,7 @@ def _too_few(
     """Fewer blocks or warps than there is room for: the names and numbers of what is launched and of what waits."""
     way = Variant(f"{thing}s for all {places}", cut_finer(work, fix))
     # Without the code nobody knows whether the work can be cut; and a launch takes its time, however little it does.
-    least = LAUNCH_NS / max(LAUNCH_NS, work.number(metrics.DURATION) or LAUNCH_NS)
+    least = SHORT / max(SHORT, work.duration or SHORT)
     return Candidate(
         cause="small_grid",
         variants=(replace(way, up_to=work.program is None, bound=1.0 - least),),
