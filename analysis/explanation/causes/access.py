@@ -669,7 +669,7 @@ def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
     if _of_nobody_else(work):
         return (
             "Keep side by side what it reads and writes (structures as arrays, a border in an array of its own): of "
-            f"the {each:.0f} sectors of its worst {kind} {max(1.0, ideal):.0f} would do, and nobody else wants the rest."
+            f"the {each:.0f} sectors of its worst {kind} {max(1.0, ideal):.0f} would do, and nobody wants the rest."
         )
     along = work.profile.launch.block[0]
     first = "Swap the loop order"
