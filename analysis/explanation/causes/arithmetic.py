@@ -464,7 +464,7 @@ def _counted_divisions(work: Work) -> Iterator[Candidate]:
     fix = Fix(left * work.all_kept(), reasons={flow.LONG: 1.0 / max(LITTLE, left)}, resources=resources)
     yield Candidate(
         cause="expensive_math",
-        variants=(Variant("products with reciprocals", fix, up_to=True),),
+        variants=(Variant("products with reciprocals", fix),),
         change=(
             f"Multiply by reciprocals of what is divided by again and again: FP64 divisions are {100 * gone:.0f} % of "
             "all instructions more. The code of this chip is not disassembled here, so look for those whose divisor "

@@ -252,12 +252,12 @@ def _too_few(
     work: Work, dealt: _Dealt, thing: str, have: float, places: str, there_are: float, fix: Fix
 ) -> Candidate:
     """Fewer blocks or warps than there is room for: the names and numbers of what is launched and of what waits."""
-    way = Variant(f"{thing}s for all {places}", cut_finer(work, fix))
-    # Without the code nobody knows whether the work can be cut; and a launch takes its time, however little it does.
+    # A launch takes its time, however little it does.
     least = SHORT / max(SHORT, work.duration or SHORT)
+    way = Variant(f"{thing}s for all {places}", cut_finer(work, fix), bound=1.0 - least)
     return Candidate(
         cause="small_grid",
-        variants=(replace(way, up_to=work.program is None, bound=1.0 - least),),
+        variants=(way,),
         change=(
             f"Launch more {thing}s: {counted(round(have), thing)} leave{'s' if have == 1 else ''} "
             f"{there_are - have:,.0f} of {there_are:,.0f} {places} without work. Cut the work finer, or split the "
@@ -334,7 +334,7 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     of_the_warps, unseen = even > imbalance / UNEVEN, work.program is None
     yield Candidate(
         cause="workload_imbalance",
-        variants=(Variant("equal shares", Fix(imbalance=even, warps=warps), up_to=of_the_warps and unseen),),
+        variants=(Variant("equal shares", Fix(imbalance=even, warps=warps)),),
         change=(
             (
                 f"Let the warps of an SM end together: {gap:.1f} times as many could be resident as are, for those "
