@@ -24,7 +24,7 @@ def step(recorded: ReadRecorded) -> dict[int, Explanation]:
 def test_four_blocks_are_a_small_grid_though_no_unit_was_busy(step: dict[int, Explanation]) -> None:
     """The busiest SM worked 44 times as long as the average one: what it waited for is latency."""
     first = step[66].findings[0]
-    assert first.cause == "small_grid" and first.saves > 0.6
+    assert first.cause == "small_grid" and first.saves > 0.5
     assert "4 blocks leave 128 of 132 SMs" in first.change
     assert first.evidence[0].metric == metrics.GRID_SIZE
 
