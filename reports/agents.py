@@ -16,9 +16,9 @@ from gemmprof.analysis.session import Session
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.reports import sentences, words
+from gemmprof.reports.facts import facts
 from gemmprof.reports.formatting import nanoseconds, percent
 from gemmprof.reports.pages.environment import code, filled_text, marked
-from gemmprof.reports.terminal.overview import facts
 from gemmprof.reports.words import Explained
 
 if TYPE_CHECKING:

@@ -60,6 +60,21 @@ def collected_with(session: Session) -> dict[str, str]:
     return {name: value for name, value in known.items() if value}
 
 
+def headline(session: Session) -> str:
+    """Title, number of launches, GPU."""
+    devices = list(dict.fromkeys(kernel.profile.device.name for kernel in session.kernels))
+    return " · ".join([session.title, session.counts, *devices[:2]])
+
+
+def facts(session: Session) -> str:
+    """Time on the GPU, clocks, ncu, date: what a reader needs to trust the rest."""
+    total = sum(family.total_ns or 0.0 for family in session.by_time)
+    known = collected_with(session)
+    words = {"SM clock under the profiler": "SM clock ", "Nsight Compute": "ncu ", "Profiled": ""}
+    parts = [f"{formatting.nanoseconds(total)} under the profiler"] if total else []
+    return " · ".join([*parts, *(f"{word}{known[name]}" for name, word in words.items() if name in known)])
+
+
 def whose(profile: KernelProfile) -> str:
     """Of a report of several processes a launch's, and its GPU if collected: ``process 2220 on GPU 1``; else ''."""
     process = process_of(profile)

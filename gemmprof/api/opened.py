@@ -232,7 +232,7 @@ class Report:
             raise UsageError(f"there is no launch {launch}: the report holds {len(self)}") from None
 
     def __repr__(self) -> str:
-        from gemmprof.reports.terminal.overview import headline
+        from gemmprof.reports.facts import headline
 
         return f"<Report {one_line(headline(self.session))}>"
 

@@ -7,12 +7,10 @@ Content-Security-Policy that lets only these scripts and styles act.
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import re
 import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -290,6 +288,10 @@ def ordered(
     if alone or not system.can_fork():
         yield from map(make, range(count))
         return
+    # What pages made by one process need not wait for.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     made_here = {} if here is None else {here: make(here)}
     # Not a Pool: that one is terminated where the reader of this iterator fails, and can hang in it.
     forks = multiprocessing.get_context("fork")

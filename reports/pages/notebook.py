@@ -21,13 +21,12 @@ from gemmprof.analysis.session import Session
 from gemmprof.base.printable import visible
 from gemmprof.model import Finding
 from gemmprof.reports import sentences
-from gemmprof.reports.facts import run_facts, tiles
+from gemmprof.reports.facts import facts, headline, run_facts, tiles
 from gemmprof.reports.formatting import change_text, extent, nanoseconds, ratio, times
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, filled
 from gemmprof.reports.pages.ladder_page import Overview
 from gemmprof.reports.pages.sections import sections
-from gemmprof.reports.terminal.overview import facts, headline
 from gemmprof.reports.words import place, saved, title
 from gemmprof.runs.directory import Run
 

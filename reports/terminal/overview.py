@@ -13,7 +13,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.base.amounts import DASH
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
-from gemmprof.reports.facts import collected_with, counters_of, unexplained, whose
+from gemmprof.reports.facts import counters_of, facts, headline, unexplained, whose
 from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times, wrapped
 from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import ALL_ROWS, MOST, rows_table
@@ -179,21 +179,6 @@ def _first_to_change(session: Session, family: Family, room: int) -> str:
     # A place of less than so many letters says nothing any more, nor does a part of an instruction.
     cut = first is not None and left >= (10 if first.line is not None else len(place(first)))
     return fit(what, room) + (f" at {fit(place(first), left)}" if first is not None and cut else "")
-
-
-def headline(session: Session) -> str:
-    """Title, number of launches, GPU."""
-    devices = list(dict.fromkeys(kernel.profile.device.name for kernel in session.kernels))
-    return " · ".join([session.title, session.counts, *devices[:2]])
-
-
-def facts(session: Session) -> str:
-    """Time on the GPU, clocks, ncu, date: what a reader needs to trust the rest."""
-    total = sum(family.total_ns or 0.0 for family in session.by_time)
-    known = collected_with(session)
-    words = {"SM clock under the profiler": "SM clock ", "Nsight Compute": "ncu ", "Profiled": ""}
-    parts = [f"{nanoseconds(total)} under the profiler"] if total else []
-    return " · ".join([*parts, *(f"{word}{known[name]}" for name, word in words.items() if name in known)])
 
 
 def families_table(found: Sequence[Family], session: Session, *, width: int) -> Table:

@@ -15,7 +15,7 @@ from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.reports.documents.of_launches import ShowDocument
-from gemmprof.reports.terminal.overview import facts, headline
+from gemmprof.reports.facts import facts, headline
 
 RANKS = (4001, 4002)
 NCCL = DATA / "processes" / "nccl.ncu-rep.xz"

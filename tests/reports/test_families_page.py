@@ -12,10 +12,10 @@ from recorded_data import DATA
 
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session, load_session
+from gemmprof.reports.facts import facts
 from gemmprof.reports.pages.contents import PAGE_LIMIT, plan
 from gemmprof.reports.pages.html import render
 from gemmprof.reports.pages.ladder_page import Overview
-from gemmprof.reports.terminal.overview import facts
 
 
 @pytest.fixture(scope="module")
