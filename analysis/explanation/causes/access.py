@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -75,6 +74,8 @@ BEYOND = 1.5  # of what a block's threads touch together, from which on a loop's
 SHARED_BY_TWO = WARP / 2  # sectors of a load, up to which each is of two lanes or more
 LANES = (8, 16, WARP)
 """Lanes that share a row: those that fill a sector of four-byte values, and more, up to all."""
+
+
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
@@ -366,7 +367,7 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
         loop
         for loop in work.code.loops
         if any(at in loop and 0 < abs(form.step(loop) or 0) <= LINE for at, form in forms.items())
-        and not multiplies_on(work, loop)
+        and not work.code.in_order[loop.first]
     ]
     turned = [loop for loop in walked if not any(one != loop and loop.first in one for one in walked)]
     loops = {at: loop for at in forms for loop in turned if at in loop}
@@ -471,23 +472,6 @@ def _unrolled(
         apart = {after - before for before, after in pairwise(places)}
         found[at] = len(places) if {one * len(places) for one in apart} == {abs(step)} else 1
     return found
-
-
-def multiplies_on(work: Work, loop: Loop) -> bool:
-    """Whether a loop's rounds multiply what the last one left (a filter, a polynomial, a hash), or look up the next of
-    it (an automaton): lanes can share sums, and the larger of two, but not that.
-    """
-    code, carried = work.code, set(work.code.carried(loop))
-    factors = {
-        source
-        for at in carried
-        if "FMA" in work.sass[at].opcode or work.sass[at].opcode == "IMAD"
-        for name in re.findall(r"R\d+", " ".join(work.sass[at].operands[1:3]))
-        for source in code.producers(at, name)
-    }
-    return bool(carried & factors) or any(
-        "MUL" in line.opcode or line.fetches for line in (work.sass[at] for at in carried)
-    )
 
 
 def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, float]:
@@ -817,8 +801,8 @@ def _places_of_its_own(work: Work, narrow: Mask) -> Mask:
 
 
 def _down_the_rows(work: Work, narrow: Mask) -> bool:
-    """Whether the loops of most of these accesses walk from row to row, by a size that the program knows alone, past
-    more than a block's threads touch, or as a list says: wider ones take as many rounds then, of fewer threads.
+    """Whether the loops of most of these accesses walk from row to row, by more than a block's threads touch, or as a
+    size or a list says that only the program knows: wider ones take as many rounds then, of fewer threads.
     """
     down = np.zeros_like(narrow)
     found = ((work.code.loop_of(at), one.form) for at, one in checked_forms(work).items() if narrow[at])
@@ -831,14 +815,8 @@ def _down_the_rows(work: Work, narrow: Mask) -> bool:
         if copied[list(work.code.readers[form.index])].all() and not meets:
             continue
         together = rows[loop, form.parameters] * form.width * work.profile.launch.threads_per_block
-        down[form.index] = abs(form.step(loop) or 0) > BEYOND * together or any(
-            (
-                any(symbol.kind == "parameter" for symbol in factors)
-                and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in factors)
-            )
-            or any(symbol.looked_up and loop.first in symbol.loops for symbol in factors)
-            for factors in form.address.terms
-        )
+        step = form.step(loop)
+        down[form.index] = step is None or abs(step) > BEYOND * together
     return 2.0 * float(work.executed[narrow & down].sum()) > float(work.executed[narrow].sum())
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +12,8 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, constant
-from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
-from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -26,9 +22,6 @@ from gemmprof.analysis.opcodes import Sass
 from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 from gemmprof.model import Evidence
 
-# Barriers of a loop for each halving of the block's threads, up to which its rounds are the steps of one reduction or
-# scan (two a step): a loop that meets more often works on something else, round by round.
-MOST_STEPS = 2.0
 # Of a block for each lane of a warp, but for those at its rim, up to which registers hold them.
 MOST_VALUES = 32
 WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
@@ -36,14 +29,6 @@ STEP = 36  # instructions between two barriers up to which they may be a step of
 # Instructions beside one for each shuffle where a warp stores its sum, and one reads them all.
 EXCHANGE = 4.0
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
-EXCHANGES = {"SHFL", "REDUX", "VOTE", "VOTEU"}
-# What order does not matter to: sums, extremes and bits, and what carries them from lane to lane.
-COMBINES = {
-    *("FADD", "DADD", "HADD2", "IADD3", "UIADD3", "VIADD", "LOP3", "POPC", "UPOPC", "I2FP"),
-    *("FMNMX", "FMNMX3", "HMNMX2", "IMNMX", "VIMNMX", "VIMNMX3"),
-    *("MOV", "UMOV", "R2UR", "SEL", "FSEL", "PRMT", "PLOP3", "F2FP", "LDS", "STS", *EXCHANGES),
-}
-PRODUCTS = {"FMUL", "FFMA", "HMUL2", "HFMA2", "DMUL", "DFMA", "IMAD"}
 SUMS_OF_A_WARP = 2.0  # lanes that store; more of them have columns of their own
 IN_A_ROW = 8.0  # barriers of a warp up to which, outside loops, each has a reason of its own
 # Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs.
@@ -71,7 +56,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
     """No wait at barriers (a reduction through shuffles, warps that need not meet).
 
     Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do meanwhile.
-    Sums over the block that a loop only adds up are taken once, behind it. A row that a block reduces a warp takes, as
+    A row that a block reduces a warp takes, as
     long as registers hold its values. Where threads work with one another's values round by round, a warp does the
     block's work: values in registers, a shuffle for each that another lane has, and what depends on no thread once
     for all values. In Triton, where what warps exchange of their sums meets in banks, a warp has the program: no
@@ -98,9 +83,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
                 rank=LATENCY,  # what the late warps do meanwhile may have a name
             )
         return
-    if (after := _after_loop(work, found)) is not None:
-        yield after
-    elif float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) <= SHUFFLES * found.count:
+    if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) <= SHUFFLES * found.count:
         yield _meetings(work, found)
     else:
         # The warps reduce by themselves, and meet to put their sums together.
@@ -204,79 +187,6 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
         attributed=waits.at + np.where(steps, work.attributed_total, 0.0),
         least=0.03,
     )
-
-
-def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
-    """Sums or extremes over a block in every round of a loop that only the next rounds' are added to: each lane keeps
-    its own, and the block puts them together once, behind the loop.
-    """
-    keep, exchanges = work.all_kept(), np.zeros_like(waits.bars)
-    for loop in work.code.loops:
-        mine = list(_only_summed(work, loop).difference(work.code.carried(loop)))
-        exchanges[mine] = True
-        keep[mine] = min(1.0, 1.0 / rounds(work, loop)) if mine else 1.0
-    if not (exchanges & waits.bars).any():
-        return None
-    met = share((work.executed * keep)[waits.bars].sum(), waits.count)
-    fix = Fix(keep=keep, reasons={flow.BARRIER: waits.leaving(share((waits.at * keep).sum(), waits.part))})
-    return Candidate(
-        cause="barriers",
-        variants=(Variant("one sum behind the loop", fix, plain=True),),
-        change=(
-            "Let each lane add up its own values in the loop, and put the block's together once, behind it: "
-            f"rounds meet at barriers now, {share(1.0, met):.0f} times as often."
-        ),
-        evidence=waits.evidence,
-        attributed=waits.at + np.where(exchanges, work.attributed_total, 0.0),
-        least=0.03,
-    )
-
-
-def _only_summed(work: Work, loop: Loop) -> set[int]:
-    """What a loop's lanes exchange, with the barriers between, where all that comes of it is a sum, an extreme or its
-    place that is carried on; empty where anything else needs it, or what is carried on is exchanged itself.
-    """
-    code = work.code
-    lines = {at: work.sass[at] for at in range(loop.first, loop.last + 1) if work.executed[at]}
-    meetings = {at for at, line in lines.items() if line.opcode == "BAR"}
-    among_lanes = {at for at, line in lines.items() if line.opcode in EXCHANGES}
-    stores = {at for at, line in lines.items() if _writes_shared(line)}
-    if not meetings or not among_lanes:
-        return set()
-    loads = {at for at, line in lines.items() if _reads_shared(line)}
-    uses = code.readers_within(loop)
-    found = flow.reached(among_lanes | loads, uses.__getitem__)
-    carried = set().union(*flow.rings({at: uses[at] for at in found}))
-    given = {one for at in among_lanes | stores for one in code.sources(at)}
-    # What a place that moves along keeps is read behind the loop.
-    kept = any(
-        evaluations(work).loops[one] >> code.loops.index(loop) & 1
-        for at in stores
-        for one in code.of_place(at)
-    )
-    goes_on = flow.reached(carried, uses.__getitem__)
-    if not carried or goes_on & (among_lanes | loads | stores) or kept:
-        return set()
-    return found | stores | meetings if all(_puts_together(work, at, found, given) for at in found) else set()
-
-
-def _puts_together(work: Work, at: int, found: set[int], given: set[int]) -> bool:
-    """Whether what comes of an exchange is only added up, multiplied by what threads have alike, or picked of it."""
-    code, line = work.code, work.sass[at]
-    if line.opcode in COMBINES or line.moves_a_constant:
-        return True
-    made = {name: set(code.producers(at, name)) for name in line.reads}
-    if line.opcode in PRODUCTS:
-        factors = [
-            set[int]().union(*(made[name] for name in made if re.search(rf"\b{name}\b", operand)))
-            for operand in line.operands[1:3]
-        ]
-        others = [one for one in factors if not found & one]
-        alike = not any(evaluations(work).by_thread[list(one)].any() for one in others)
-        return len(others) == 2 or (len(others) == 1 and alike)
-    compared = [sources for name, sources in made.items() if name[0] == "R"]
-    compares = line.opcode in ("FSETP", "ISETP", "DSETP", "HSETP2") and len(compared) > 1
-    return compares and all((found | given) & sources for sources in compared)
 
 
 def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
@@ -444,32 +354,12 @@ def _resident(work: Work, more: int) -> float | None:
 def _steps(work: Work, bars: Mask) -> Mask:
     """The steps of reductions and scans: short stretches between barriers that read and write shared memory only."""
     found, places = np.zeros_like(bars), np.flatnonzero(bars).tolist()
-    # By their own meetings: loops within may be the reductions of each round.
-    loop_of = work.code.loop_of
-    going = {
-        loop
-        for loop in filter(None, map(loop_of, places))
-        if _goes_round(work, loop, [at for at in places if loop_of(at) == loop])
-    }
     for first, last in itertools.pairwise(places):
         # A loop between two meetings (a search) does more than take another thread's value.
         whole = not any(first < loop.first and loop.last < last for loop in work.code.loops)
-        if last - first <= STEP and whole and loop_of(last) not in going and _is_step(work, first, last):
+        if last - first <= STEP and whole and _is_step(work, first, last):
             found[first : last + 1] = True
     return found
-
-
-def _goes_round(work: Work, loop: Loop, bars: Sequence[int]) -> bool:
-    """Whether a loop's rounds do the same again and again: more of them than a reduction or scan has steps, or several
-    in a row that read one place (two barriers a step, two buffers); a reduction reads half as far each step.
-    """
-    if len(bars) <= 2:
-        met = share(work.executed[list(bars)].sum(), work.executed[max(0, loop.first - 1)])
-        return bool(met > MOST_STEPS * np.log2(max(2.0, work.profile.launch.threads_per_block)))
-    lines = [work.sass[at] for at in range(loop.first, loop.last + 1) if work.executed[at]]
-    own = {line.operands[0] for line in lines if _writes_shared(line)}
-    others = Counter(line.operands[1] for line in lines if _reads_shared(line))
-    return any(count > len(bars) / 4 for place, count in others.items() if place not in own)
 
 
 def _is_step(work: Work, first: int, last: int) -> bool:

@@ -175,7 +175,7 @@ def _met_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
     for one in footprint.places_of_blocks(work).values():
         both = (*one.stores.rows, *one.loads.rows)
         around = work.code.within(loop for row in both for loop in work.code.loops_around[row])
-        if (work.barriers & around).any() and not one.alone and work.sass[both[0]].space == "global":
+        if (work.barriers & around).any() and not one.alone:
             met |= dict.fromkeys(one.stores.rows, one.stores) | dict.fromkeys(one.loads.rows, one.loads)
             size += one.stores.block * one.stores.width
     if not met or size > MOST_SHARED:

@@ -16,12 +16,10 @@ from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.code import address_forms, flow, latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, program, reached
 from gemmprof.analysis.explanation.code.live import live_registers
-from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import (
     FLOATS,
     evaluations,
     neighbours_alike,
-    own_elements,
     ways_around,
 )
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
@@ -217,8 +215,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     it. Where a few lanes' vectors hold the row of a warp or block, several rows share it. Blocks of fewer threads than
     whole warps have are put together: as few warps as hold these threads issue. In Triton, where masked-off lanes
     execute what all do, only lanes that load anything; where tensor cores multiply that, no zeros, which fill shared
-    memory, too; and a thread for each of a program's elements, where they are fewer than threads, which hold them again
-    then. Where all lanes do the same, value by value, they share out the rounds of the loop.
+    memory, too. Where all lanes do the same, value by value, they share out the rounds of the loop.
     """
     together = _whole_warps(work)
     if together is not None:
@@ -232,11 +229,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     elif (shared_out := _value_by_value(work)) is not None:
         yield shared_out
     else:
-        others = [*_short_rows(work), *_masked_off(work)]
-        yield from others
-        again = None if others else _held_twice(work)
-        if again is not None:
-            yield again
+        yield from _short_rows(work)
+        yield from _masked_off(work)
 
 
 FILLED = 0.75  # share of the lanes of a block's warps that have threads, below which that is said
@@ -445,44 +439,6 @@ def _without_effect(work: Work) -> Candidate | None:
             *work.evidence(metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
         ),
         attributed=np.where(work.where(lambda line: line.is_store), 0.0, work.executed),
-    )
-
-
-def _held_twice(work: Work) -> Candidate | None:
-    """Threads of a program that hold the same elements as others of it: Triton deals out a tensor of fewer elements
-    than threads again and again, until each thread has one.
-    """
-    if not compiled_by_triton(work) or work.products.any():
-        return None
-    computing = work.ran & work.where(lambda line: line.instruction_class in FLOATS or line.fetches)
-    # Of what lanes exchange, through shared memory where they only reduce, nobody knows how many have the same.
-    shared = work.where(lambda line: line.space == "shared")
-    meets = work.where(lambda line: line.opcode in MEET)
-    met = np.flatnonzero(meets | shared if (meets & work.ran).any() else meets).tolist()
-    computing[list(reached(met, work.code.readers.__getitem__))] = False
-    threads = work.profile.launch.threads_per_block
-    elements = float(own_elements(work)[computing].max(initial=0.0))
-    part = share(elements, threads)
-    if not 0.0 < part <= MOST_LEAVE or elements < 2.0:
-        return None
-    keep = np.full(len(computing), part)
-    return Candidate(
-        cause="idle_threads",
-        variants=(
-            Variant(
-                f"threads for {elements:.0f} elements",
-                Fix(keep=keep, resources={**same_traffic(work, keep), "block_launch": part}),
-                plain=True,
-            ),
-        ),
-        change=(
-            ("Launch a thread for each element[| (fewer num_warps)], or give" if threads > WARP else "Give")
-            + f" a [block|program] {1.0 / part:.0f} rows: its {threads} threads hold {elements:.0f} elements, each of "
-            f"them {1.0 / part:.0f} times over."
-        ),
-        evidence=(derived("elements of a program / its threads", part),),
-        attributed=np.where(computing, work.executed, 0.0),
-        rank=ANY_WARPS,  # what the elements wait for comes first
     )
 
 

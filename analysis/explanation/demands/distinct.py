@@ -20,13 +20,12 @@ from operator import or_
 import numpy as np
 import numpy.typing as npt
 
-from gemmprof.analysis.explanation.code.address_forms import CLOSE, SECTOR, UNIFORM, checked_forms, values_of
+from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
 from gemmprof.analysis.explanation.demands.footprint import (
     Reuse,
     arrays,
     computing,
-    own_places,
     rounds,
     serving,
     written,
@@ -172,13 +171,6 @@ def neighbours_alike(work: Work) -> Array:
     differs, classes = _differs(work)
     lanes = [classes.alike(number) for number in range(len(classes.labels))]
     return np.array([lanes[one.classes] for one in differs])
-
-
-@once
-def own_elements(work: Work) -> Array:
-    """Threads of a block whose results of each instruction differ from one another, at most."""
-    differs, classes = _differs(work)
-    return np.array([float(classes.counts[one.classes]) for one in differs])
 
 
 @once
@@ -351,7 +343,7 @@ def _begins(work: Work, at: int, classes: _Classes) -> tuple[_Differs, int | Non
         return None  # where a descriptor points
     elif line.space in ("global", "shared") and line.is_load:
         own.loops = _changed_in(work, at)
-        return own, classes.neighbours(lanes) if (lanes := _of_one_place(work, at)) > 1 else None
+        return own, None
     elif line.opcode in ("SHF", "LOP3") and not code.by_data[at] and _NUMBERS.search(line.text):
         # What is loaded has other bits to lose than an index has.
         return own, _told(work, at, classes)
@@ -372,23 +364,6 @@ def _told(work: Work, at: int, classes: _Classes) -> int | None:
             if not isinstance(one, int):
                 found = classes.join(found, classes.of(one))
     return found if results else None
-
-
-def _of_one_place(work: Work, at: int) -> int:
-    """Lanes side by side that a global load gives the same word: where all touch one sector, as many as it has words
-    for have theirs in common. 1 where the places were loaded.
-    """
-    line, code = work.sass[at], work.code
-    known = checked_forms(work).get(at)
-    if line.space != "global":
-        return 1
-    if known is not None and known.form.kind == UNIFORM and known.confirmed:
-        return WARP
-    if not work.global_sectors[at] or any(code.by_data[source] for source in code.sources(at)):
-        return 1
-    words = work.global_sectors[at] / work.executed[at] * SECTOR / (line.access_bytes or SECTOR)
-    lanes = work.threads[at] / work.executed[at]
-    return int(2.0 ** np.floor(np.log2(max(1.0, lanes / max(1.0, words * (1.0 - CLOSE))))))
 
 
 def _handed_on(work: Work, source: int, at: int, name: str) -> int:
@@ -494,9 +469,6 @@ def exchanged_in_rounds(work: Work) -> Mask:
     for at in np.flatnonzero(made).tolist():
         made[at] = any(work.sass[one].instruction_class in FLOATS for one in code.of_values(at))
     found = code.within(loop for loop in code.loops if made[loop.first : loop.last + 1].any())
-    for key, one in own_places(work).items():
-        if isinstance(key, int):
-            found[list(one.loads.rows)] = False
     return found & work.where(lambda line: line.space == "shared" and line.is_load)
 
 

@@ -365,26 +365,20 @@ SUMMED = (
 
 
 @pytest.mark.parametrize(
-    "once, begin, end, then",
+    "begin, end, then",
     [
-        (True, "NOP ;", "FADD R10, R10, R9 ;", "NOP ;"),
+        ("NOP ;", "FADD R10, R10, R9 ;", "NOP ;"),
         # The register of the sum is one that a masked load of 16 bits clears the lower half of in the next round.
-        (True, "PRMT R9, RZ, 0x7610, R9 ;", "FADD R10, R10, R9 ;", "NOP ;"),
+        ("PRMT R9, RZ, 0x7610, R9 ;", "FADD R10, R10, R9 ;", "NOP ;"),
         # Sums that fade, by a number that all threads have; least values with their places.
-        (True, "NOP ;", "FFMA R10, R10, R20, R9 ;", "NOP ;"),
-        (True, "NOP ;", "FSETP.LT.AND P1, PT, R9, R10, PT ;", "FSEL R10, R9, R10, P1 ;"),
-        # A factor of each lane's own; rounds whose sum is large; sums that are kept, each at its place.
-        (False, "NOP ;", "FFMA R10, R9, R5, R10 ;", "NOP ;"),
-        (False, "NOP ;", "FSETP.GT.AND P1, PT, R9, 1, PT ;", "@P1 IADD3 R10, R10, 0x1, RZ ;"),
-        (False, "IADD3 R11, R11, 0x4, RZ ;", "FADD R10, R10, R9 ;", "STS [R11], R9 ;"),
-        # What lanes give is made of the sum so far.
-        (False, "STS [R7+0x80], R10 ;", "FADD R10, R10, R9 ;", "NOP ;"),
+        ("NOP ;", "FFMA R10, R10, R20, R9 ;", "NOP ;"),
+        ("NOP ;", "FSETP.LT.AND P1, PT, R9, R10, PT ;", "FSEL R10, R9, R10, P1 ;"),
     ],
 )
-def test_what_a_block_only_adds_up_it_puts_together_once(once: bool, begin: str, end: str, then: str) -> None:
+def test_rounds_whose_sums_a_block_only_adds_up_may_come_in_any_order(
+    begin: str, end: str, then: str
+) -> None:
     code = [line.format(begin=begin, end=end, then=then) for line in SUMMED]
     times = [10, 10, *[1000] * 12, 10, 10]
     found = made(*code, executed=times, stalls={"barrier": {6: 50, 12: 50}, "selected": {3: 100}})
-    names = [one.name for candidate in barriers(found) for one in candidate.variants]
-    assert ("one sum behind the loop" in names) == once
-    assert not (once and found.code.in_order.any())  # rounds may come in any order
+    assert list(barriers(found)) and not found.code.in_order.any()

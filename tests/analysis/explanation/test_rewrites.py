@@ -1627,19 +1627,6 @@ def test_lanes_that_all_do_the_same_value_by_value_share_out_the_rounds() -> Non
     assert of_all[0].cause == "redundant_loads"
 
 
-@pytest.mark.parametrize(
-    "name, elements",
-    [("triton_rotary_interleaved_pairs", 64), ("triton_group_norm_pixel_by_pixel", 16)],
-)
-def test_a_program_of_fewer_elements_than_threads_holds_them_again(name: str, elements: int) -> None:
-    """Half of a head's 128 values for 128 threads, 16 channels of one pixel for 32; as two heads none is held twice."""
-    finding, (_, came) = found(name, "idle_threads"), study(name)
-    assert finding.variants[0].name == f"threads for {elements} elements"
-    assert 0.4 < finding.saves < max(came.values()) + 0.05
-    sides = {cause for side in came for cause in said_of(name, side) if cause == "idle_threads"}
-    assert not sides
-
-
 def said_of(name: str, side: str) -> set[str]:
     """The causes that are told of a fixed side of a study."""
     return {one.cause for one in explain(study(name, side)[0]).findings}
