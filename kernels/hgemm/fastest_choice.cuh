@@ -117,7 +117,9 @@ constexpr Card H100 = {
     }};
 
 constexpr double WRITTEN_BYTES = 5e7;
-constexpr double READ_ONCE_BYTES = 2.4e8;  // from which on an operand that is read once has no policy
+// From which on an operand that is read once has no policy, of memory as fast as an H200's: K along its rows, or across;
+// and one whose rows of 128 bytes lie in two lines of L2.
+constexpr double READ_ONCE_ALONG = 2.9e8, READ_ONCE_ACROSS = 4.2e8, READ_ONCE_BEYOND = 2.4e8;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
 constexpr double BEYOND_LINE = 0.734;  // that a row costs more whose 128 bytes lie in two lines of L2
 constexpr double STORE_ODD = 0.262;  // that C costs more whose rows begin within a sector
@@ -131,6 +133,9 @@ constexpr double EXCHANGE = 0.434, EXCHANGE_BYTE = 2.84e-05, EXCHANGE_BUSY = 3.1
 constexpr double COPIED = 0.691, COPIED_BYTE = 1.50e-05;
 // Of those that blocks which are no cluster leave in memory: microseconds, for each of them, and a byte of all sums.
 constexpr double FAR = 3.68, FAR_BLOCK = 0.109, FAR_BYTE = 4.34e-07;
+constexpr double FAR_ALONE = 0.7;  // the part of the latter two that tiles take which no pair computes
+// By the blocks of a cluster that shares a tile: the time it takes over that of the terms above.
+constexpr double SHARERS[MAX_CLUSTER + 1] = {1.0, 1.0, 1.0, 1.01, 0.98, 1.045, 1.04, 1.0, 1.01};
 // Of the bandwidth that a tile's copies reach: what blocks that share it do, as a cluster and far from each other.
 constexpr double NEAR_BANDWIDTH = 0.975, FAR_BANDWIDTH = 0.751;
 constexpr int MOST_FAR = 31;  // a lane each asks whether another's are there
@@ -265,12 +270,16 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
         time += STORED_IN_TURN;
     const double covered = double(count) * tile.bm * tile.pair * tile.bn / (double(g.m) * g.n);
     if (covered > 1.0) time *= std::pow(covered, times.wasted);
-    if (choice.far)
-        return time + FAR + choice.splits * (FAR_BLOCK + FAR_BYTE * 4.0 * at_once * tile.bm * tile.pair * tile.bn);
+    if (choice.far) {
+        const double byte = FAR_BYTE * 4.0 * at_once * tile.bm * tile.pair * tile.bn;
+        return time + FAR + (tile.pair == 1 ? FAR_ALONE : 1.0) * choice.splits * (FAR_BLOCK + byte);
+    }
+    if (choice.splits == 1) return time;
     const int quads = tile.bm * tile.bn / 1024;  // times four sums that a thread has
     const double sums = 4096.0 * choice.splits * gemmprof::ceil_div(quads, choice.splits);
     const double byte = (tile.far ? COPIED_BYTE : EXCHANGE_BYTE) * (1.0 + EXCHANGE_BUSY * at_once / places);
-    return choice.splits == 1 ? time : time + times.sharing * rounds * ((tile.far ? COPIED : EXCHANGE) + byte * sums);
+    time += times.sharing * rounds * ((tile.far ? COPIED : EXCHANGE) + byte * sums);
+    return time * SHARERS[tile.pair * choice.splits];
 }
 
 // How many tiles, or pairs of them, C has.

@@ -517,8 +517,15 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     schedule.by_steps = Divisor::of(steps);
     // An operand that is much larger than L2 is read faster as any other, although what others wrote to L2 is then written
     // back meanwhile.
-    const auto passes = [&](int others, double side) { return others == 1 && 2.0 * side * seen.k < READ_ONCE_BYTES; };
-    schedule.bulk = bulk, schedule.a_once = passes(columns, seen.m), schedule.b_once = passes(rows, seen.n);
+    const double memory = gemmprof::memory_speed(device);
+    const auto passes = [&](int others, double side, const void* data, std::int64_t ld, bool along) {
+        const double aligned = along ? READ_ONCE_ALONG : READ_ONCE_ACROSS;
+        const double most = beyond_lines(data, ld) > 0.0 ? READ_ONCE_BEYOND : aligned;
+        return others == 1 && 2.0 * side * seen.k < memory * most;
+    };
+    schedule.bulk = bulk;
+    schedule.a_once = passes(columns, seen.m, seen.a, seen.lda, !seen.a_transposed);
+    schedule.b_once = passes(rows, seen.n, seen.b, seen.ldb, seen.b_transposed);
 
     schedule.last_row = schedule.last_col = INT_MAX;
     if (begins_inward(g, choice)) {  // C's columns in eights
