@@ -419,8 +419,8 @@ def test_plain_words() -> None:
 CALLED_FROM_OUTSIDE = {
     "scaled_mm", "to_dataframe", "to_markdown", "_repr_html_", "check_against",  # by users, and by notebooks
     "active_threads_per_sm", "warps_left", "blocks_left", "active_share",  # of results that users hold
-    "pytest_addoption", "format_help", "writable", "visit_UnaryOp", "visit_BoolOp", "get_source_checksum",
-    "pytest_runtest_makereport", "setup", "_fill_text", "dump_bytecode",
+    "pytest_addoption", "format_help", "writable", "visit_UnaryOp", "visit_BoolOp", "code_generator_class",
+    "pytest_runtest_makereport", "setup", "_fill_text",
     "_output_child_pre", "_output_child_post",  # by the libraries whose classes these are
     "FRONT_LINES",  # what a test holds the front door to
 }  # fmt: skip

@@ -4,7 +4,7 @@ Each fix of a study is judged as a pair is (score_pairs.py); a study by the fix 
 predicted, for which of them is written nobody can know. A fix that is slower than the flawed kernel is none.
 
 How far predictions of kernels that were never seen fell short is learnt here, too (`gemmprof.analysis.explanation.
-prediction.Calibration`).
+prediction.Calibration`); its interval also from statements that were tried (try_statements.py).
 
 Usage: score_studies.py [--data tests/data/blind2/h200] [--model] OUTPUT.csv
        score_studies.py --learn
@@ -34,6 +34,7 @@ from record_pairs import MUCH_SLOWER
 from record_variants import SETS
 from recording import ROOT, options_of, table_of
 from score_pairs import COSTLY, UNNAMED, Judge, Outcome, Said, launches
+from try_statements import STATEMENTS, TRIED, came
 
 from gemmprof.analysis.explanation import prediction
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, RUNS, UNKNOWN, checked_forms
@@ -501,6 +502,16 @@ def records() -> dict[tuple[str, str], list[Recorded]]:
     return {(path.parent.parent.name, path.parent.name): load(path, Recorded) for path in paths}
 
 
+@cache
+def tried() -> list[Recorded]:
+    """What the time model said of statements that were tried, when they were drawn, and what came."""
+    return [
+        Recorded(f"{one['study']}, {one['side']}", one["cause"], came=came(one)[1] / 100, **one["model"])
+        for path in sorted(TRIED.glob(f"*/{STATEMENTS}"))
+        for one in json.loads(path.read_text("utf-8"))["statements"]
+    ]
+
+
 CARD = "h200"
 """The card that recorded every kernel of the sets that the interval is learnt from."""
 FIXED = 0.3
@@ -514,13 +525,15 @@ def _steps(first: int, last: int) -> list[float]:
     return [step / 20 for step in range(first, last + 1)]
 
 
-def learnt(of: Iterable[Sequence[Recorded]]) -> Calibration:
-    """The numbers with the least error, of flawed kernels and of fixed ones; then the interval with the best score.
-    Each set counts alike, however many kernels it has.
+def learnt(of: Iterable[Sequence[Recorded]], beside: Sequence[Recorded] = ()) -> Calibration:
+    """The numbers with the least error, of flawed kernels and of fixed ones; then the interval with the best score, of
+    what was tried ``beside``, too. Each set counts alike, however many kernels it has.
     """
     sets = [Records(one) for one in of]
+    others = [Records(beside)] if beside else []
 
     def least(
+        sets: Sequence[Records],
         numbers: Iterable[tuple[float, ...]],
         make: Callable[..., Calibration],
         cost: Callable[[Records, Calibration], float],
@@ -528,11 +541,13 @@ def learnt(of: Iterable[Sequence[Recorded]]) -> Calibration:
         return min((make(*one) for one in numbers), key=lambda told: sum(cost(mine, told) for mine in sets))
 
     told = least(
+        sets,
         product(_steps(0, 20), _steps(0, 10), _steps(1, 12)),
         lambda *numbers: Calibration(*numbers, 0.0, 0.0, 0, 0),
         lambda mine, told: mine.off(told)[0] + FIXED * mine.off(told)[1],
     )
     return least(
+        [*sets, *others],
         product([step / 100 for step in range(21)], _steps(0, 20)),
         lambda down, up: replace(told, down=down, up=up),
         lambda mine, told: mine.held(told)[3],
@@ -548,17 +563,21 @@ def learn() -> tuple[Calibration, list[str]]:
     )
     lines = []
     alone = Calibration(0.0, 0.0, 1e-9, 0.0, 0.0, 0, 0)
-    without = {
-        name: learnt(rows for (other, card), rows in everything.items() if other != name and card == CARD)
-        for name in dict.fromkeys(name for name, _ in everything)
-    }
-    for (name, card), rows in everything.items():
+    both = {**everything, ("tried", "h100"): tried()}
+
+    def learnt_without(name: str) -> Calibration:
+        """What all others teach."""
+        others = [rows for (other, card), rows in everything.items() if other != name and card == CARD]
+        return learnt(others, () if name == "tried" else tried())
+
+    without = {name: learnt_without(name) for name in dict.fromkeys(name for name, _ in both)}
+    for (name, card), rows in both.items():
         mine, told = Records(rows), without[name]
         before, after, held = mine.off(alone), mine.off(told), mine.held(told)
         errors = (f"{100 * of[at]:.1f}" for at in (0, 1) for of in (before, after))
         inside = f"{held[0]} of {held[1]}", f"{100 * held[2]:.0f}"
         lines.append((f"{name}, {card.upper()}", len(mine.starts), *errors, *inside))
-    everywhere = learnt(rows for (_, card), rows in everything.items() if card == CARD)
+    everywhere = learnt_without("")
     since = seen_since({name for name, _ in everything})
     counted = replace(everywhere, inside=sum(row.inside for row in since), of=len(since))
     return counted, table_of(head, lines)

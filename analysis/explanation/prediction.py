@@ -59,9 +59,8 @@ class Calibration:
         part: of the time between the model's saving and the room, what came on top, a unit of room.
         roomy: what a unit of room counts beside the model's saving as evidence of a flaw.
         sure: so much evidence is as good as certain.
-        down: what may be missing, as a share of the saving.
-        up: what may come on top, as a share of the time that would stay, where all instructions stay and the model
-            explains all of the time.
+        down: what may be missing, as a share of the time that would stay.
+        up: what may come on top, as such a share, where all instructions stay and the model explains all of the time.
         inside, of: so many of the outcomes lay inside what was told at first sight of sets that none of this is learnt
             on.
     """
@@ -99,7 +98,8 @@ class Calibration:
         the time that the model does not explain.
         """
         loose = 0.5 * evidence * np.add(1.0, stays)
-        low = (1.0 - self.down) * np.minimum(told, saves) - FLOOR
+        least = np.minimum(told, saves)
+        low = least - FLOOR - self.down * np.subtract(1.0, least)
         high = told + FLOOR + (self.up + misfit) * loose * np.subtract(1.0, told)
         return np.clip(told, 0.0, MOST), np.clip(low, 0.0, MOST), np.clip(high, 0.0, MOST)
 

@@ -11,22 +11,16 @@ import base64
 import dataclasses
 import hashlib
 import re
-import sys
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, partial, wraps
-from importlib.util import cache_from_source
-from pathlib import Path
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
-from jinja2.bccache import Bucket
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 
-from gemmprof import templates
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import TracedFloat, TracedInt, declared, figures
 from gemmprof.analysis.occupancy.calculator import in_words
@@ -179,22 +173,6 @@ _OF_OTHERS: dict[str, Callable[..., Any]] = {
 }
 
 
-class _Compiled(FileSystemBytecodeCache):
-    """Templates as byte code, kept beside that of their package where Python keeps it: compiling takes 0.1 s."""
-
-    asked = Path(__file__).read_text("utf-8")
-
-    def get_source_checksum(self, source: str) -> str:
-        """A template may be compiled in another way than it was: what is asked for stands in this file."""
-        return super().get_source_checksum(self.asked + source)
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep it as Python keeps a module's: where that cannot be, it is compiled anew the next time."""
-        if not sys.dont_write_bytecode:
-            with suppress(OSError):
-                super().dump_bytecode(bucket)
-
-
 @cache
 def environment() -> Environment:
     """The environment; templates come from the package ``gemmprof.templates``."""
@@ -206,8 +184,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        optimized=False,  # else byte code would hold what filters make of constants, as they are today
-        bytecode_cache=_Compiled(str(Path(cache_from_source(templates.__file__)).parent)),
+        optimized=False,  # a page is filled once: what is worked out while compiling takes longer than it saves
     )
     for function in _OF_FIGURES:
         scale = _PER_CENT if function is formatting.ratio else "{}"

@@ -3,15 +3,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import sys
-from importlib.util import cache_from_source
-from pathlib import Path
 
-import pytest
 from markupsafe import Markup, escape
 from page_sessions import HOSTILE
 
-from gemmprof import templates
 from gemmprof.base.printable import visible
 from gemmprof.reports.formatting import moment
 from gemmprof.reports.pages import environment as e
@@ -72,30 +67,3 @@ def test_every_character_is_printed_as_it_is_shown_and_escaped() -> None:
     assert [render("{{ x }}", x=value) for value in values] == ["0", "-1.5", "True", "<b>", "", ""]
     template = "{% set bold %}<b>{{ x }}</b>{% endset %}{{ bold }}{{ x }}{{ y }}"
     assert render(template, x="<i>", y=None) == "<b>&lt;i&gt;</b>&lt;i&gt;"
-
-
-def test_templates_are_compiled_once_and_kept_where_python_keeps_byte_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def filled() -> str:
-        e.environment.cache_clear()
-        return (
-            e.environment()
-            .get_template("document.html")
-            .render(title="t", policy="", styles=[], scripts=["", ""], articles=["a"])
-        )
-
-    def kept() -> list[tuple[str, int]]:
-        return [(file.name, file.stat().st_ino) for file in folder.iterdir()]
-
-    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    folder = Path(cache_from_source(templates.__file__)).parent
-    text = filled()  # without the folder, as where it cannot be written
-    folder.mkdir(parents=True)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    assert filled() == text and not kept()
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert filled() == text and len(first := kept()) == 1
-    assert filled() == text and kept() == first, "it is not written again"
-    e.environment.cache_clear()

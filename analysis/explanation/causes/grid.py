@@ -154,12 +154,10 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
         fix = Fix(warps=_times_the_warps(work, float(dealt.per_sm * work.warps_of_block)))
         yield _too_few(work, dealt, "warp", work.launched_warps, "schedulers", schedulers, fix)
     # An SM that is given a block more than another works for a block longer.
-    even = dealt.blocks / work.sms
-    steps = float(np.ceil(even)) / even
-    of_the_grid = min(work.imbalance, max(dealt.tail, steps))
+    of_the_grid = min(work.imbalance, max(dealt.tail, work.shares))
     whole = work.imbalance >= UNEVEN and of_the_grid > 1.0 + 0.4 * (work.imbalance - 1.0)
-    if whole and dealt.waves and max(dealt.waves, steps) > 1.0 and not _lengths_loaded(work):
-        yield _uneven_share(work, dealt, even)
+    if whole and dealt.waves and max(dealt.waves, work.shares) > 1.0 and not _lengths_loaded(work):
+        yield _uneven_share(work, dealt, dealt.blocks / work.sms)
     else:
         yield from _unequal_blocks(work, dealt)
 
@@ -285,8 +283,8 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Candidate:
     if owner_of(work.profile).editable:  # a library has tiles of other shapes
         finer = even * max(2.0, work.warps_of_block / WARPS_A_CYCLE["issue"])
         left = max(left, min(work.imbalance, float(np.ceil(finer)) / finer))
-    # Blocks that are all there at once wait for as long each, however many share an SM.
-    fewer = 1.0 if seen or dealt.waves > 1.0 else left / work.imbalance
+    # Blocks wait for as long each, however many share an SM: of smaller ones as many more are there at once.
+    fewer = 1.0 if seen else left / work.imbalance
     return Candidate(
         cause="tail_effect",
         variants=(Variant("whole waves", Fix(imbalance=left, warps=fewer)),),

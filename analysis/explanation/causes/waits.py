@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived
+from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.causes.tensor import STAGES
 from gemmprof.analysis.explanation.code import flow, latency
@@ -127,9 +127,9 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     Fixed: of the waits for global, local and texture loads (atomics excluded) as much stays as there are loads
     under way now for each one then: as many as registers hold without costing the SM a warp, as there are rounds,
     and as it takes until the rest of its work keeps a warp as busy; no more of the time than the memory does not
-    deliver in. Where a block fills a tile, meets, uses it and meets again, several tiles take turns: no unit
-    idles because all warps copy. Where they wait for the link to the host's memory: loads wait no longer than for
-    the GPU's own.
+    deliver in. Where they stand in no loop, as many fewer threads start. Where a block fills a tile, meets, uses it
+    and meets again, several tiles take turns: no unit idles because all warps copy. Where they wait for the link to
+    the host's memory: loads wait no longer than for the GPU's own.
     """
     waits = work.attributed.get(flow.LONG)
     if waits is None:
@@ -149,19 +149,23 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     now = latency.under_way(work, loads)
     under_way = share((now * waits)[loads].sum(), part) or 1.0
     # As many as registers hold, and no more than it takes until the rest of its work keeps a warp as busy.
-    then = np.minimum(now + _ahead(work, loads), now * (1.0 + share(part, _busy(work, loads))))
+    then = now * (1.0 + np.minimum(_ahead(work, loads), share(part, _busy(work, loads))))
     # Waits end with what the memory delivers meanwhile: no more loads are of use than come in that time.
     delivering = _delivering(work)
     of_use = max(1.0, share(part, delivering)) if delivering else np.inf
     in_flight = share((np.minimum(then, of_use * now) * waits)[loads].sum(), part) or 1.0
     fix = Fix(latency=np.where(loads, now / then, 1.0), resources=dict.fromkeys(work.loads, 1.0))
+    alone = 2.0 * float(waits[loads & work.code.loops_of(np.flatnonzero(loads & (waits > 0)))].sum()) < part
+    if alone:  # as many fewer threads take several elements each
+        fewer = share((now / then * waits)[loads].sum(), part)
+        fix = replace(fix, resources={**fix.resources, "block_launch": fewer})
     each = share(part * (work.warp_cycles or 0.0), work.executed[loads].sum())
     yield Candidate(
         cause="memory_latency",
         variants=(Variant(f"{in_flight:.0f} loads in flight", fix, bound=max(0.0, part - delivering)),),
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
-            f"{each:.0f} cycles each. {_more_at_once(work, np.where(loads, waits, 0.0))}"
+            f"{each:.0f} cycles each. {_more_at_once(work, alone)}"
         ),
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),
@@ -172,7 +176,8 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(loads, waits, 0.0),
         least=0.03,
-        rank=LATENCY,
+        # Which elements a thread takes at once wider accesses say more plainly.
+        rank=ANY_WARPS if alone else LATENCY,
     )
 
 
@@ -188,9 +193,9 @@ def _delivering(work: Work) -> float:
     )
 
 
-def _more_at_once(work: Work, waits: Array) -> str:
-    """How to have more loads under way where warps wait so long at each."""
-    if 2.0 * float(waits[work.code.loops_of(np.flatnonzero(waits))].sum()) < float(waits.sum()):
+def _more_at_once(work: Work, alone: bool) -> str:
+    """How to have more loads under way where warps wait so long at each; ``alone``: in no loop."""
+    if alone:
         return "Let a thread take several elements, and load them all before it uses the first."
     copies = ", prefetch the next iteration, or use asynchronous copies."
     ahead = copies if work.has("asynchronous copies") else ", or prefetch the next iteration."
@@ -210,7 +215,7 @@ def _busy(work: Work, loads: Mask) -> float:
 
 
 def _ahead(work: Work, loads: Mask) -> Array:
-    """Loads of later rounds that a thread's unused registers hold beside those of this one, for each load.
+    """Later rounds whose loads a thread's unused registers hold beside those of this one, for each load.
 
     Unused is what it may have without costing the SM a warp. Where nothing goes round, other threads' work is the next
     round: as long as the grid fills the GPU with fewer threads.
@@ -228,7 +233,7 @@ def _ahead(work: Work, loads: Mask) -> Array:
     for loop, rows in groups.items():
         words = sum(max(1.0, work.sass[at].access_bytes / 4.0) for at in rows)
         rounds_left = (rounds(work, loop) if loop else max(1.0, launch.waves_per_sm or 1.0)) - 1.0
-        found[rows] = len(rows) * min(unused / words, rounds_left)
+        found[rows] = min(unused / words, rounds_left)
     return found
 
 

@@ -148,12 +148,15 @@ class TimeModel:
         """Each resource's share of the time, and the latency's, with a change made."""
         work = self.work
         imbalance = work.imbalance if fix.imbalance is None else fix.imbalance
+        # Blocks that are all there at once wait at once, but what they do takes its turn.
+        at_once = fix.imbalance is None and 0.0 < (work.profile.launch.waves_per_sm or 0.0) <= 1.0
+        on_sm = max(imbalance, work.shares) if at_once else imbalance
         found: dict[str, float] = {}
         for key, load in work.loads.items():
             busy = load.busy
             if fix is not NOTHING:
                 busy = busy * self.factor(key, fix) + fix.added.get(key, 0.0) + _more_busy(work, key, fix)
-            found[key] = busy / load.ceiling * (1.0 if load.resource.scope == GPU else imbalance)
+            found[key] = busy / load.ceiling * (1.0 if load.resource.scope == GPU else on_sm)
         if latency.behind_atomics(work):
             found["l2_atomics"] = self.inner * self.factor("l2_atomics", fix)
         if lines := latency.lines_under_way(work):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -60,6 +61,12 @@ class Work:
     def imbalance(self) -> float:
         """Cycles of the busiest SM over those of the average one, at least 1."""
         return max(1.0, self.active_most / self.active_average) if self.active_average > 0 else 1.0
+
+    @cached_property
+    def shares(self) -> float:
+        """Blocks of the SM with the most over those of the average one."""
+        even = max(1, self.profile.launch.blocks) / self.sms
+        return math.ceil(even) / even
 
     def has(self, feature: str) -> bool:
         """Whether its GPU has something that a change may use (`gemmprof.gpu.arch.has`)."""
