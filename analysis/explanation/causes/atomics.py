@@ -15,12 +15,11 @@ from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, random_passes
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_along, met_in_block
-from gemmprof.analysis.explanation.demands.resources import BY_KEY, LAUNCHING, LSU
+from gemmprof.analysis.explanation.demands.resources import BY_KEY, LAUNCHING
 from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work, share
 from gemmprof.analysis.opcodes import Sass
-from gemmprof.base import amounts
 from gemmprof.gpu.arch import LIMITS, WARP
 
 ALL_RANDOM = 0.95  # share of the passes that random words take as well, from which on none is told from those
@@ -130,12 +129,12 @@ def _fewer(work: Work) -> Iterator[Candidate]:
     in_warp = 1.0 / threads if hot else _words(work, atomics) / float(work.threads[atomics].sum())
     stays = 1.0 if threads < ALONE else in_warp
     retries = retries_of(work, atomics)
-    copies = () if hot else tuple(_copied(work, atomics, retries))
-    if stays > ALL_RANDOM and not (hot or copies) and (owned := tuple(_owned(work, atomics))):
+    copied = 1.0 if hot else _in_copies(work, atomics)
+    if min(stays, copied) > ALL_RANDOM and not hot and (owned := tuple(_owned(work, atomics))):
         yield from owned
         return
-    stays = min(stays, met)
-    if stays > ALL_RANDOM and not copies:
+    stays = min(stays, met, copied)
+    if stays > ALL_RANDOM:
         return
     a_table = 2.0 * float(work.executed[_claims(work, atomics)].sum()) > executed
     # A table that is kept in shared memory takes its look-ups along.
@@ -143,7 +142,7 @@ def _fewer(work: Work) -> Iterator[Candidate]:
     first = Variant("combined in the warp or block first", combined, counted=beside)
     yield Candidate(
         cause="global_atomics",
-        variants=(first, *copies) if stays <= ALL_RANDOM else copies,
+        variants=(first,),
         change=(
             "Keep the table that a warp or block fills in shared memory, and write it out once: each compare-and-swap "
             "in global memory waits for L2."
@@ -153,7 +152,11 @@ def _fewer(work: Work) -> Iterator[Candidate]:
         evidence=(
             work.of_all("global atomics", executed),
             derived("threads per atomic", threads, "thread"),
-            *((derived("updates of a block at each word, at least", 1.0 / met),) if met == stays else ()),
+            *(
+                (derived("updates of a block at each word, at least", 1.0 / stays),)
+                if stays in (met, copied)
+                else ()
+            ),
             *work.evidence(metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE),
         ),
         attributed=np.where(atomics, 1.0, np.where(retries, 0.1, 0.0)) * work.threads,
@@ -259,8 +262,9 @@ def _added_by_the_memory(work: Work, sums: dict[int, Loop]) -> Variant:
     )
 
 
-def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
-    """Blocks that update a copy in shared memory and add it up at the end, where all words that are updated fit there.
+def _in_copies(work: Work, atomics: Mask) -> float:
+    """Share of the atomics that stays where blocks update a copy in shared memory and add it up at the end, and all
+    words that are updated fit there; 1 where nobody knows how many these are.
 
     What L2 missed beyond what was read and written are words of the atomics, each sector once. As many of the largest
     blocks as an SM holds have a copy.
@@ -270,36 +274,13 @@ def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
     flows = traffic(work)
     answered = work.where(lambda line: line.is_atomic and not line.opcode.startswith("RED"))
     if limits is None or missed is None or read is None or (atomics & answered).any() or not flows.atomics:
-        return
+        return 1.0
     words = SECTOR * (missed - read - flows.written)
     if not 0 < words <= limits.max_shared_memory_per_block:
-        return
-    # The largest blocks share a copy.
-    warps = limits.max_threads_per_block / WARP
-    held = min(work.most_warps // warps, limits.shared_memory_per_sm // words)
+        return 1.0
+    held = min(work.most_warps * WARP // limits.max_threads_per_block, limits.shared_memory_per_sm // words)
     blocks = min(held * work.sms, float(work.profile.launch.blocks))
-    moved = blocks * words / SECTOR
-    stays = share(moved, flows.atomics)
-    fix = _combined(work, atomics, retries, stays)
-    executed = float(work.executed[atomics].sum())
-    passes = random_passes(round(float(work.threads[atomics].sum()) / executed)) * executed
-    cleared = 2.0 * moved * SECTOR / (4.0 * WARP)
-    yield Variant(
-        "a copy in shared memory for each block",
-        replace(
-            fix,
-            added={},
-            instructions={LSU: executed + cleared},
-            passes=passes + cleared,
-            warps=min(1.0, held * warps / (work.resident_warps or 1.0)),
-            resources={**fix.resources, "block_launch": share(blocks, work.profile.launch.blocks)},
-        ),
-        change=(
-            f"Update a copy in shared memory and add it up at the end of the block: {amounts.traffic(words)} or more "
-            f"are updated, about {1.0 / stays:.0f} times each. Let {blocks:,.0f} blocks loop over the work, each with "
-            "a part of the words where they do not fit."
-        ),
-    )
+    return share(blocks * words / SECTOR, flows.atomics)
 
 
 def _words(work: Work, atomics: Mask) -> float:
