@@ -801,8 +801,8 @@ def _places_of_its_own(work: Work, narrow: Mask) -> Mask:
 
 
 def _down_the_rows(work: Work, narrow: Mask) -> bool:
-    """Whether the loops of most of these accesses walk from row to row, by more than a block's threads touch, or as a
-    size or a list says that only the program knows: wider ones take as many rounds then, of fewer threads.
+    """Whether the loops of most of these accesses walk from row to row, by a size that the program knows alone, past
+    more than a block's threads touch, or as a list says: wider ones take as many rounds then, of fewer threads.
     """
     down = np.zeros_like(narrow)
     found = ((work.code.loop_of(at), one.form) for at, one in checked_forms(work).items() if narrow[at])
@@ -815,8 +815,14 @@ def _down_the_rows(work: Work, narrow: Mask) -> bool:
         if copied[list(work.code.readers[form.index])].all() and not meets:
             continue
         together = rows[loop, form.parameters] * form.width * work.profile.launch.threads_per_block
-        step = form.step(loop)
-        down[form.index] = step is None or abs(step) > BEYOND * together
+        down[form.index] = abs(form.step(loop) or 0) > BEYOND * together or any(
+            (
+                any(symbol.kind == "parameter" for symbol in factors)
+                and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in factors)
+            )
+            or any(symbol.looked_up and loop.first in symbol.loops for symbol in factors)
+            for factors in form.address.terms
+        )
     return 2.0 * float(work.executed[narrow & down].sum()) > float(work.executed[narrow].sum())
 
 

@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import (
     TURN,
     Array,
+    Mask,
     Work,
     constant_turns,
     indexed_constants,
@@ -27,6 +28,7 @@ from gemmprof.analysis.explanation.demands.work import (
 from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
+READ_AGAIN = 2.5  # reads of a stored value; a sum by halves reads each twice
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""
 _STACK = re.compile(r"\[R1(?:\+-?0x[0-9a-f]+|\+UR\d+)?\]")
@@ -80,9 +82,13 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
 
     Only where the data stage has a queue, and shared loads without conflicts, look-ups excluded, keep it busy.
     Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide, and of what
-    is loaded from constant memory to be used with them.
+    is loaded from constant memory to be used with them. What a thread stores and loads there alone is in its registers,
+    and its bytes are free.
     """
     if "l1_data" not in work.loads:
+        return
+    if (strips := _own_strips(work)) is not None:
+        yield strips
         return
     loads = work.where(lambda line: line.opcode in ("LDS", "LDSM") and line.space == "shared")
     # Generic loads that touched no sector read shared memory: WMMA's do.
@@ -101,6 +107,8 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         return
     if work.profile.launch.blocks < FEWER_BLOCKS * work.sms:
         return  # larger tiles are fewer blocks, too few for the SMs
+    if _read_once(work, loads):
+        return
     # With what is loaded from constant memory to be used together with what these loads bring.
     readers, beside = work.code.readers, indexed_constants(work)
     used = {one for at in np.flatnonzero(loads).tolist() for one in readers[at]}
@@ -131,6 +139,48 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
     )
+
+
+def _own_strips(work: Work) -> Candidate | None:
+    """Strips of shared memory that each thread has for itself, as long as its registers hold them."""
+    forms = address_forms.checked_forms(work)
+    rows, words, held = set[int](), 0.0, 0.0
+    for key, one in footprint.own_places(work).items():
+        mine = {*one.stores.rows, *one.loads.rows}
+        chosen = (symbol.looked_up for at in mine for symbol in forms[at].form.address.symbols)
+        if isinstance(key, int) and not any(chosen):  # no register is chosen by a loaded number
+            rows |= mine
+            words += max(one.stores.thread, one.loads.thread) * max(1.0, one.loads.width / 4.0)
+            held += one.loads.block * one.loads.width
+    if not rows or words > footprint.MOST_REGISTERS:
+        return None
+    keep = work.all_kept()
+    keep[list(rows | footprint.serving(work, rows))] = 0.0
+    gone = work.executed * (1.0 - keep)
+    fix = Fix(keep=keep, registers=round(words), shared_bytes=-round(min(held, work.shared_bytes)))
+    return Candidate(
+        cause="shared_memory_bandwidth",
+        variants=(Variant(f"registers, {words:.0f} a thread", fix),),
+        change=(
+            f"Keep in registers what each thread stores in shared memory for itself alone: {words:.0f} words. Loops "
+            "that walk along them are unrolled, to the most rounds that there are, so that every index is a constant."
+        ),
+        evidence=(
+            work.of_all("own strips of shared memory", gone[list(rows)]),
+            *work.evidence(metrics.BUSY["l1_data"][0]),
+        ),
+        attributed=gone,
+    )
+
+
+def _read_once(work: Work, loads: Mask) -> bool:
+    """Whether what is stored in shared memory is hardly read more often than by one thread, as where values are halved
+    or exchanged: no tile in registers reads it fewer times. Fragments for tensor cores are many lanes' values at once.
+    """
+    moved, stores = work.widths * work.threads, work.where(lambda line: line.opcode in ("STS", "LDGSTS"))
+    read, stored = float(moved[loads].sum()), float(moved[stores].sum())
+    fragments = work.where(lambda line: line.opcode in ("LDSM", "LD"))
+    return read < READ_AGAIN * stored and not (fragments & loads & work.ran).any()
 
 
 def local_memory(work: Work) -> Iterator[Candidate]:

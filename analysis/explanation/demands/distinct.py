@@ -26,6 +26,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     Reuse,
     arrays,
     computing,
+    own_places,
     rounds,
     serving,
     written,
@@ -469,6 +470,9 @@ def exchanged_in_rounds(work: Work) -> Mask:
     for at in np.flatnonzero(made).tolist():
         made[at] = any(work.sass[one].instruction_class in FLOATS for one in code.of_values(at))
     found = code.within(loop for loop in code.loops if made[loop.first : loop.last + 1].any())
+    for key, one in own_places(work).items():
+        if isinstance(key, int):
+            found[list(one.loads.rows)] = False
     return found & work.where(lambda line: line.space == "shared" and line.is_load)
 
 

@@ -105,15 +105,17 @@ class Own:
 
 @once
 def places_of_blocks(work: Work) -> dict[object, Own]:
-    """The arrays that a launch both loads and stores where no block meets another, by their parameters."""
+    """The arrays that a launch both loads and stores where no block meets another, by their parameters; those of shared
+    memory by the first byte of the stretch that their accesses span.
+    """
     groups: dict[frozenset[object], list[Checked]] = {}
     for one in checked_forms(work).values():
         if one.form.space == "global" and one.form.parameters:
             groups.setdefault(one.form.parameters, []).append(one)
     found, launch = dict[object, Own](), work.profile.launch
-    for key, group in groups.items():
-        if any(key & other and key != other for other in groups):
-            continue
+    apart = {key for key in groups if not any(key & other and key != other for other in groups)}
+    stretches: dict[object, list[Checked]] = {key: groups[key] for key in groups if key in apart}
+    for key, group in {**stretches, **_stretches(work)}.items():
         forms = [one.form for one in group]
         lines = [work.sass[form.index] for form in forms]
         stores = [form for form in forms if work.sass[form.index].is_store]
@@ -126,13 +128,13 @@ def places_of_blocks(work: Work) -> dict[object, Own]:
         whole, written = _followed(work, forms)[0], _followed(work, stores)[0]
         # A thread at the edge of its block's part computes the place beside it, and leaves it alone.
         mine = whole if whole.block > EDGES * written.block else written
-        if any(
+        if forms[0].space == "global" and any(
             size > 1 and mine.fetched[BLOCKS + axis] < 1.0
             for axis, size in zip(AXES, launch.grid, strict=True)
         ):
             continue
         alone = mine.block == whole.block == launch.threads_per_block * whole.thread
-        if alone or mine is written:
+        if alone or (forms[0].space == "global" and mine is written):
             filled = written.thread == whole.thread
             filled &= all(any(_before(work, store, load) for store in stores) for load in loads)
             found[key] = Own(_array(work, stores, own=True), _array(work, loads, own=True), filled, alone)
@@ -143,6 +145,27 @@ def places_of_blocks(work: Work) -> dict[object, Own]:
 def own_places(work: Work) -> dict[object, Own]:
     """Those of which each thread has places of its own."""
     return {key: one for key, one in places_of_blocks(work).items() if one.alone}
+
+
+def _stretches(work: Work) -> dict[object, list[Checked]]:
+    """The accesses of shared memory by the first byte of what they reach, with all that reach into the same."""
+    shared = [one for one in checked_forms(work).values() if one.form.space == "shared"]
+    reached_by = {one.form.index: _reach(work, one.form) for one in shared}
+    found, begin, end = dict[object, list[Checked]](), 0, 0
+    for one in sorted(shared, key=lambda one: reached_by[one.form.index]):
+        first, behind = reached_by[one.form.index]
+        if first >= end or not found:
+            begin = first
+        found.setdefault(begin, []).append(one)
+        end = max(end, behind)
+    return found
+
+
+def _reach(work: Work, form: Form) -> tuple[int, int]:
+    """The first byte that a block's threads reach with an access, and the one behind the last."""
+    (walked,) = _walked(work, [form])
+    found = _in_own_block(work, walked)(form.address)
+    return int(found.min()), int(found.max()) + max(1, form.width)
 
 
 def met_in_block(work: Work, rows: Mask) -> float:
