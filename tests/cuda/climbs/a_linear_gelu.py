@@ -1,0 +1,75 @@
+"""The first layer of a feed-forward block: a product in half precision, a bias, and GELU."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tried"))
+
+import torch
+import triton
+import triton.language as tl
+from tried import empty, judge, noise, small
+
+rows, inner, width = small(4096, 256), small(1024, 128), small(4096, 512)
+x = noise(rows, inner, dtype=torch.half)
+weights = noise(inner, width, dtype=torch.half) * 0.1
+bias = noise(width)
+y = empty(rows, width, dtype=torch.half)
+
+
+@triton.jit
+def as_it_is(
+    x, weights, bias, y, rows, width, inner, block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr
+):
+    row = tl.program_id(0) * block_m + tl.arange(0, block_m)
+    column = tl.program_id(1) * block_n + tl.arange(0, block_n)
+    total = tl.zeros((block_m, block_n), tl.float32)
+    for start in range(0, inner, block_k):
+        k = start + tl.arange(0, block_k)
+        a = tl.load(
+            x + row[:, None] * inner + k[None, :], mask=(row[:, None] < rows) & (k[None, :] < inner), other=0.0
+        )
+        b = tl.load(
+            weights + k[:, None] * width + column[None, :],
+            mask=(k[:, None] < inner) & (column[None, :] < width),
+            other=0.0,
+        )
+        total += tl.dot(a, b)
+    total += tl.load(bias + column, mask=column < width, other=0.0)[None, :]
+    out = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))
+    inside = (row[:, None] < rows) & (column[None, :] < width)
+    tl.store(y + row[:, None] * width + column[None, :], out.to(tl.float16), mask=inside)
+
+
+@triton.jit
+def expert(
+    x, weights, bias, y, rows, width, inner,
+    block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr, group: tl.constexpr,
+):  # fmt: skip
+    """Large tiles in three stages, in an order that keeps weights in the L2; sizes are multiples of the tiles."""
+    along = rows // block_m
+    across = width // block_n
+    program = tl.program_id(0)
+    first = program // (group * across) * group
+    high = min(along - first, group)
+    row = (first + program % (group * across) % high) * block_m + tl.arange(0, block_m)
+    column = program % (group * across) // high * block_n + tl.arange(0, block_n)
+    k = tl.arange(0, block_k)
+    a_at = x + row[:, None] * inner + k[None, :]
+    b_at = weights + k[:, None] * width + column[None, :]
+    total = tl.zeros((block_m, block_n), tl.float32)
+    for _ in range(0, inner, block_k):
+        total = tl.dot(tl.load(a_at), tl.load(b_at), total)
+        a_at += block_k
+        b_at += block_k * width
+    total += tl.load(bias + column)[None, :]
+    out = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))
+    tl.store(y + row[:, None] * width + column[None, :], out.to(tl.float16))
+
+
+grid = (triton.cdiv(rows, 64), triton.cdiv(width, 64))
+tiles = (rows // 128 * (width // 256),)
+judge({
+    "as_it_is": lambda: as_it_is[grid](x, weights, bias, y, rows, width, inner, 64, 64, 32),
+    "expert": lambda: expert[tiles](x, weights, bias, y, rows, width, inner, 128, 256, 64, 8, num_warps=8, num_stages=3),
+}, [y])  # fmt: skip
