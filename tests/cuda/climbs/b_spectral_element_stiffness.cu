@@ -1,0 +1,84 @@
+// Stiffness of spectral elements of eight nodes an edge, applied to a field: derivatives along three axes, six metric
+// terms a node, and the transposed derivatives.
+#include "../tried/tried.cuh"
+
+constexpr int N = 8, NODES = N * N * N, ELEMENTS = 6144;
+
+struct Metric {
+    double rr, rs, rt, ss, st, tt;
+};
+
+__global__ void __launch_bounds__(NODES) as_it_is(const double *u, const Metric *metric, const double *d, double *out) {
+    __shared__ double in_r[N][N][N], in_s[N][N][N], in_t[N][N][N];
+    const int i = threadIdx.x, j = threadIdx.y, k = threadIdx.z;
+    const size_t first = size_t(blockIdx.x) * NODES, node = first + (k * N + j) * N + i;
+    double ur = 0.0, us = 0.0, ut = 0.0;
+    for (int l = 0; l < N; ++l) {
+        ur += d[i * N + l] * u[first + (k * N + j) * N + l];
+        us += d[j * N + l] * u[first + (k * N + l) * N + i];
+        ut += d[k * N + l] * u[first + (l * N + j) * N + i];
+    }
+    const Metric m = metric[node];
+    in_r[k][j][i] = m.rr * ur + m.rs * us + m.rt * ut;
+    in_s[k][j][i] = m.rs * ur + m.ss * us + m.st * ut;
+    in_t[k][j][i] = m.rt * ur + m.st * us + m.tt * ut;
+    __syncthreads();
+    double sum = 0.0;
+    for (int l = 0; l < N; ++l)
+        sum += d[l * N + i] * in_r[k][j][l] + d[l * N + j] * in_s[k][l][i] + d[l * N + k] * in_t[l][j][i];
+    out[node] = sum;
+}
+
+// A thread a column of the element: what runs along t stays in registers, what runs along r and s goes by shared memory.
+__global__ void __launch_bounds__(N * N, 8) expert(const double *__restrict__ u, const Metric *__restrict__ metric, const double *__restrict__ d, double *__restrict__ out) {
+    __shared__ double field[N][N][N], in_r[N][N][N], in_s[N][N][N], derivative[N][N];
+    const int i = threadIdx.x, j = threadIdx.y;
+    const size_t first = size_t(blockIdx.x) * NODES + j * N + i;
+    double column[N], along_t[N] = {};
+    derivative[j][i] = d[j * N + i];
+#pragma unroll
+    for (int k = 0; k < N; ++k) column[k] = u[first + k * N * N];
+#pragma unroll
+    for (int k = 0; k < N; ++k) field[k][j][i] = column[k];
+    __syncthreads();
+    double own_r[N], own_s[N];
+#pragma unroll
+    for (int l = 0; l < N; ++l) own_r[l] = derivative[i][l], own_s[l] = derivative[j][l];
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+        const double2 *m = reinterpret_cast<const double2 *>(metric + first + k * N * N);
+        const double2 a = __ldcs(m), b = __ldcs(m + 1), c = __ldcs(m + 2);
+        double ur = 0.0, us = 0.0, ut = 0.0;
+#pragma unroll
+        for (int l = 0; l < N; ++l) {
+            ur += own_r[l] * field[k][j][l];
+            us += own_s[l] * field[k][l][i];
+            ut += derivative[k][l] * column[l];
+        }
+        in_r[k][j][i] = a.x * ur + a.y * us + b.x * ut;
+        in_s[k][j][i] = a.y * ur + b.y * us + c.x * ut;
+        const double in_t = b.x * ur + c.x * us + c.y * ut;
+#pragma unroll
+        for (int l = 0; l < N; ++l) along_t[l] += derivative[k][l] * in_t;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int l = 0; l < N; ++l) own_r[l] = derivative[l][i], own_s[l] = derivative[l][j];
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+        double sum = along_t[k];
+#pragma unroll
+        for (int l = 0; l < N; ++l) sum += own_r[l] * in_r[k][j][l] + own_s[l] * in_s[k][l][i];
+        out[first + k * N * N] = sum;
+    }
+}
+
+int main() {
+    const size_t count = size_t(ELEMENTS) * NODES;
+    const double *u = drawn<double>(count, -1, 1, 1), *d = drawn<double>(N * N, -2, 2, 2);
+    const Metric *metric = reinterpret_cast<const Metric *>(drawn<double>(6 * count, 0.1, 1, 3));
+    double *out = get<double>(count);
+    judge({{"as_it_is", [=] { as_it_is<<<ELEMENTS, dim3(N, N, N)>>>(u, metric, d, out); }},
+           {"expert", [=] { expert<<<ELEMENTS, dim3(N, N)>>>(u, metric, d, out); }}},
+          {{out, count}});
+}

@@ -1,0 +1,84 @@
+// How often each of 48 words of four to twelve letters occurs in a text, at any place.
+#include <string>
+
+#include "../tried/tried.cuh"
+
+constexpr int WORDS = 48, ROOM = 16, LETTERS = 32 << 20;
+
+__global__ void as_it_is(const char *text, int letters, const char *words, const int *lengths, int *counts) {
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int w = 0; w < WORDS; ++w) {
+        const int length = lengths[w];
+        if (at + length > letters) continue;
+        int i = 0;
+        while (i < length && text[at + i] == words[w * ROOM + i]) ++i;
+        if (i == length) atomicAdd(&counts[w], 1);
+    }
+}
+
+// For each of the first four places the words, a bit each, that have a letter there: what is left of four looks-up is
+// compared in full. A thread takes sixteen places. The masks hold the letters' codes modulo 32, to fit the banks.
+constexpr int PLACES = 16;
+__global__ void __launch_bounds__(256) expert(const uint4 *__restrict__ text, int letters, const char *__restrict__ words, const int *__restrict__ lengths, int *__restrict__ counts) {
+    __shared__ unsigned long long with[4][32];
+    __shared__ unsigned packed[WORDS][3];
+    __shared__ int length[WORDS], found[WORDS];
+    const int thread = threadIdx.x;
+    if (thread < WORDS) {
+        length[thread] = lengths[thread], found[thread] = 0;
+        for (int k = 0; k < 3; ++k) packed[thread][k] = reinterpret_cast<const unsigned *>(words)[thread * (ROOM / 4) + k];
+    }
+    if (thread < 128) {
+        unsigned long long mask = 0;
+        for (int w = 0; w < WORDS; ++w) mask |= static_cast<unsigned long long>((words[w * ROOM + thread / 32] & 31) == thread % 32) << w;
+        with[thread / 32][thread % 32] = mask;
+    }
+    __syncthreads();
+    const int piece = blockIdx.x * 256 + thread, first = piece * PLACES;
+    const uint4 own = text[piece], behind = first + PLACES < letters ? text[piece + 1] : uint4{};
+    const unsigned part[8] = {own.x, own.y, own.z, own.w, behind.x, behind.y, behind.z, behind.w};
+#pragma unroll
+    for (int k = 0; k < PLACES; ++k) {
+        const unsigned four = k % 4 ? __funnelshift_r(part[k / 4], part[k / 4 + 1], 8 * (k % 4)) : part[k / 4];
+        unsigned long long left = with[0][four & 31] & with[1][four >> 8 & 31];
+        if (left) left &= with[2][four >> 16 & 31] & with[3][four >> 24 & 31];
+        for (; left; left &= left - 1) {
+            const int w = __ffsll(left) - 1;
+            unsigned here[3] = {four};
+#pragma unroll
+            for (int q = 1; q < 3; ++q) here[q] = k % 4 ? __funnelshift_r(part[k / 4 + q], part[k / 4 + q + 1], 8 * (k % 4)) : part[k / 4 + q];
+            const int more = length[w] - 4;
+            const unsigned of_second = more >= 4 ? ~0u : (1u << 8 * more) - 1, of_third = more >= 8 ? ~0u : more > 4 ? (1u << 8 * (more - 4)) - 1 : 0u;
+            const unsigned off = (here[0] ^ packed[w][0]) | ((here[1] ^ packed[w][1]) & of_second) | ((here[2] ^ packed[w][2]) & of_third);
+            if (!off && first + k + length[w] <= letters) atomicAdd(&found[w], 1);
+        }
+    }
+    __syncthreads();
+    if (thread < WORDS && found[thread]) atomicAdd(&counts[thread], found[thread]);
+}
+
+std::string word(unsigned seed) {
+    std::string made;
+    for (unsigned i = 0; i < 4 + hashed(seed) % 9; ++i) {  // some letters are more frequent than others
+        const unsigned x = hashed(seed * 16 + i + 1000), y = hashed(seed * 16 + i + 70000);
+        made += "etaoinshrdlucmfwypvbgkqjxz"[std::min(x % 26, y % 26)];
+    }
+    return made;
+}
+
+int main() {
+    std::string text;
+    for (unsigned i = 0; text.size() < LETTERS; ++i) text += word(std::min(hashed(2 * i) % 8192, hashed(2 * i + 1) % 8192)) + ' ';
+    std::vector<char> read(text.begin(), text.begin() + LETTERS), words(WORDS * ROOM);
+    std::vector<int> lengths;
+    for (int w = 0; w < WORDS; ++w) {
+        const std::string one = word(w * 97 + 5);
+        std::copy(one.begin(), one.end(), words.begin() + w * ROOM), lengths.push_back(one.size());
+    }
+    const char *own = copied(read), *sought = copied(words);
+    const int *of = copied(lengths);
+    int *counts = get<int>(WORDS);
+    judge({{"as_it_is", [=] { as_it_is<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
+           {"expert", [=] { expert<<<LETTERS / PLACES / 256, 256>>>(reinterpret_cast<const uint4 *>(own), LETTERS, sought, of, counts); }}},
+          {{counts, WORDS}}, [=] { check(cudaMemsetAsync(counts, 0, WORDS * sizeof(int))); });
+}
