@@ -60,5 +60,7 @@ out = (returns, mean, deviation, STEPS, SERIES, WEIGHT)
 forms: dict[str, Form] = {
     "as_it_is": lambda: as_it_is[(SERIES // 128,)](*out, 128),
     "expert": lambda: expert[(SERIES // 16,)](*out, 128, 16),
+    "expert_64_steps": lambda: expert[(SERIES // 16,)](*out, 64, 16),
+    "expert_eight_warps": lambda: expert[(SERIES // 32,)](*out, 128, 32, num_warps=8),
 }
 judge(forms, [mean, deviation])
