@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tried"))
 import torch
 import triton
 import triton.language as tl
-from tried import empty, judge, noise, small
+from tried import Form, empty, judge, noise, small
 
 rows, inner, width = small(4096, 256), small(1024, 128), small(4096, 512)
 x = noise(rows, inner, dtype=torch.half)
@@ -68,8 +68,17 @@ def expert(
 
 
 grid = (triton.cdiv(rows, 64), triton.cdiv(width, 64))
-tiles = (rows // 128 * (width // 256),)
+sizes = (x, weights, bias, y, rows, width, inner)
+
+
+def tiles(m: int, n: int, k: int, warps: int, stages: int) -> Form:
+    return lambda: expert[(rows // m * (width // n),)](*sizes, m, n, k, 8, num_warps=warps, num_stages=stages)
+
+
 judge({
-    "as_it_is": lambda: as_it_is[grid](x, weights, bias, y, rows, width, inner, 64, 64, 32),
-    "expert": lambda: expert[tiles](x, weights, bias, y, rows, width, inner, 128, 256, 64, 8, num_warps=8, num_stages=3),
+    "as_it_is": lambda: as_it_is[grid](*sizes, 64, 64, 32),
+    "expert": tiles(128, 256, 64, 8, 3),
+    "expert_four_stages": tiles(128, 256, 64, 8, 4),
+    "expert_128_by_128": tiles(128, 128, 64, 8, 3),
+    "expert_four_warps": tiles(128, 128, 64, 4, 4),
 }, [y])  # fmt: skip

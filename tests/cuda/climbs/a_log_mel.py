@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tried"))
 import torch
 import triton
 import triton.language as tl
-from tried import DEVICE, empty, judge, noise, small
+from tried import DEVICE, Form, empty, judge, noise, small
 
 frames, bins, bands = small(65536, 256), 513, 80
 spectra = noise(frames, bins, 2)  # as torch.view_as_real says it
@@ -77,8 +77,15 @@ def expert(
     tl.store(place + second[None, :], tl.log(tl.maximum(further, 1e-10)) * 0.4342944819032518)
 
 
+def tiles(rows: int, piece: int, warps: int, stages: int) -> Form:
+    return lambda: expert[(frames // rows,)](
+        spectra, filters, out, frames, bins, bands, rows, piece, 64, 16, num_warps=warps, num_stages=stages
+    )
+
+
 judge({
     "as_it_is": lambda: as_it_is[(triton.cdiv(frames, 32),)](spectra, filters, out, frames, bins, bands, 32, 32, 128),
-    "expert": lambda: expert[(frames // 64,)](
-        spectra, filters, out, frames, bins, bands, 64, 32, 64, 16, num_warps=4, num_stages=4),
+    "expert": tiles(64, 32, 4, 4),
+    "expert_128_frames": tiles(128, 32, 8, 3),
+    "expert_pieces_of_64": tiles(64, 64, 4, 2),
 }, [out])  # fmt: skip
