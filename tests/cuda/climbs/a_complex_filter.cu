@@ -15,6 +15,39 @@ __global__ void as_it_is(const float2 *signal, const float2 *taps, float2 *out, 
     out[i] = sum;
 }
 
+// First step, redundant loads: four neighbouring results a thread, or a tile in shared memory.
+__global__ void four_in_registers(const float2 *signal, const float2 *taps, float2 *out, int count, int length) {
+    const int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    if (i >= count) return;
+    float2 sum[4] = {}, x[4];
+    for (int j = 1; j < 4; ++j) x[j] = signal[i + length - 1 + j];
+    for (int k = 0; k < length; ++k) {
+        const float2 h = taps[k];
+        x[0] = signal[i + length - 1 - k];
+        for (int j = 0; j < 4; ++j) {
+            sum[j].x += x[j].x * h.x - x[j].y * h.y;
+            sum[j].y += x[j].x * h.y + x[j].y * h.x;
+        }
+        for (int j = 3; j > 0; --j) x[j] = x[j - 1];
+    }
+    for (int j = 0; j < 4; ++j) out[i + j] = sum[j];
+}
+__global__ void tile_in_shared(const float2 *signal, const float2 *taps, float2 *out, int count, int length) {
+    __shared__ float2 tile[256 + TAPS], held[TAPS];
+    const int first = blockIdx.x * blockDim.x, i = first + threadIdx.x;
+    for (int k = threadIdx.x; k < blockDim.x + length - 1; k += blockDim.x) tile[k] = signal[first + k];
+    if (threadIdx.x < length) held[threadIdx.x] = taps[threadIdx.x];
+    __syncthreads();
+    if (i >= count) return;
+    float2 sum = make_float2(0.f, 0.f);
+    for (int k = 0; k < length; ++k) {
+        const float2 x = tile[threadIdx.x + length - 1 - k], h = held[k];
+        sum.x += x.x * h.x - x.y * h.y;
+        sum.y += x.x * h.y + x.y * h.x;
+    }
+    out[i] = sum;
+}
+
 // A thread makes eight samples in a row out of a window in registers; taps are operands in constants.
 struct Taps { float2 of[TAPS]; };
 constexpr int EACH = 8, THREADS = 128, SPAN = EACH * THREADS;
@@ -55,6 +88,8 @@ int main() {
     const float2 *taps = copied(host);
     judge({
         {"as_it_is", [=] { as_it_is<<<COUNT / 256, 256>>>(signal, taps, out, COUNT, TAPS); }},
+        {"four_in_registers", [=] { four_in_registers<<<COUNT / 256 / 4, 256>>>(signal, taps, out, COUNT, TAPS); }},
+        {"tile_in_shared", [=] { tile_in_shared<<<COUNT / 256, 256>>>(signal, taps, out, COUNT, TAPS); }},
         {"expert", [=] { expert<<<COUNT / SPAN, THREADS>>>(signal, values, out); }},
     }, {{reinterpret_cast<float *>(out), size_t(2) * COUNT}});
 }

@@ -21,6 +21,43 @@ __global__ void as_it_is(Probe probe, float *picture, int across, int down, int 
     picture[row * across + column] = sum;
 }
 
+// First step, expensive functions: a fast root; and what is the same for all pixels, or for a thread's, evaluated once.
+__global__ void fast_root(Probe probe, float *picture, int across, int down, int elements, int samples) {
+    const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (column >= across || row >= down) return;
+    const float x = (column - 0.5f * across) * probe.spacing, z = row * probe.spacing;
+    float sum = 0.f;
+    for (int e = 0; e < elements; ++e) {
+        const float away = x - (e - 0.5f * elements) * probe.pitch, square = fmaxf(z * z + away * away, 1e-20f);
+        const float at = (z + square * rsqrtf(square)) * probe.samples_per_metre;
+        const int i = static_cast<int>(at);
+        if (i + 1 >= samples) continue;
+        const float part = at - i;
+        const float *heard = probe.echoes + e * samples;
+        sum += probe.weights[e] * ((1.f - part) * heard[i] + part * heard[i + 1]);
+    }
+    picture[row * across + column] = sum;
+}
+__global__ void fast_root_places_once(Probe probe, float *picture, int across, int down, int elements, int samples) {
+    __shared__ float places[ELEMENTS];
+    const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    for (int e = threadIdx.y * blockDim.x + threadIdx.x; e < elements; e += blockDim.x * blockDim.y) places[e] = (e - 0.5f * elements) * probe.pitch;
+    __syncthreads();
+    if (column >= across || row >= down) return;
+    const float x = (column - 0.5f * across) * probe.spacing, z = row * probe.spacing, depth = fmaxf(z * z, 1e-20f);
+    float sum = 0.f;
+    for (int e = 0; e < elements; ++e) {
+        const float away = x - places[e], square = depth + away * away;
+        const float at = (z + square * rsqrtf(square)) * probe.samples_per_metre;
+        const int i = static_cast<int>(at);
+        if (i + 1 >= samples) continue;
+        const float part = at - i;
+        const float *heard = probe.echoes + e * samples;
+        sum += probe.weights[e] * ((1.f - part) * heard[i] + part * heard[i + 1]);
+    }
+    picture[row * across + column] = sum;
+}
+
 // A thread makes four pixels below each other; lengths in samples, an approximate root, and no conversions.
 constexpr int EACH = 4;
 __global__ void __launch_bounds__(256) expert(Probe probe, float *__restrict__ picture) {
@@ -58,6 +95,8 @@ int main() {
     const Probe probe{drawn<float>(ELEMENTS * SAMPLES, -1, 1, 1), copied(weights), 3e-4f, 4e-5f, 25.974e3f};
     judge({
         {"as_it_is", [=] { as_it_is<<<dim3(ACROSS / 16, DOWN / 16), dim3(16, 16)>>>(probe, out, ACROSS, DOWN, ELEMENTS, SAMPLES); }},
+        {"fast_root", [=] { fast_root<<<dim3(ACROSS / 16, DOWN / 16), dim3(16, 16)>>>(probe, out, ACROSS, DOWN, ELEMENTS, SAMPLES); }},
+        {"fast_root_places_once", [=] { fast_root_places_once<<<dim3(ACROSS / 16, DOWN / 16), dim3(16, 16)>>>(probe, out, ACROSS, DOWN, ELEMENTS, SAMPLES); }},
         {"expert", [=] { expert<<<dim3(ACROSS / 32, DOWN / 8 / EACH), dim3(32, 8)>>>(probe, out); }},
     }, {{out, ACROSS * DOWN}});
 }

@@ -32,6 +32,44 @@ __global__ void as_it_is(Maps maps) {
     for (int i = threadIdx.x; i < maps.pixels; i += blockDim.x) y[i] = (x[i] - mean) * inverse * maps.scale[channel] + maps.shift[channel];
 }
 
+// First step, redundant loads: a plane is loaded once, and kept in registers or in shared memory between the passes.
+__global__ void kept_in_registers(Maps maps) {
+    __shared__ float partial[THREADS];
+    const float *x = maps.x + size_t(blockIdx.x) * PIXELS;
+    float *y = maps.y + size_t(blockIdx.x) * PIXELS;
+    const int channel = blockIdx.x % maps.channels;
+    float kept[PIXELS / THREADS], sum = 0.f, squares = 0.f;
+    for (int k = 0; k < PIXELS / THREADS; ++k) {
+        kept[k] = x[k * THREADS + threadIdx.x];
+        sum += kept[k];
+    }
+    const float mean = block_sum(sum, partial) / PIXELS;
+    for (int k = 0; k < PIXELS / THREADS; ++k) {
+        const float off = kept[k] - mean;
+        squares += off * off;
+    }
+    const float inverse = rsqrtf(block_sum(squares, partial) / PIXELS + maps.epsilon);
+    for (int k = 0; k < PIXELS / THREADS; ++k) y[k * THREADS + threadIdx.x] = (kept[k] - mean) * inverse * maps.scale[channel] + maps.shift[channel];
+}
+__global__ void kept_in_shared(Maps maps) {
+    __shared__ float partial[THREADS], kept[PIXELS];
+    const float *x = maps.x + size_t(blockIdx.x) * maps.pixels;
+    float *y = maps.y + size_t(blockIdx.x) * maps.pixels;
+    const int channel = blockIdx.x % maps.channels;
+    float sum = 0.f, squares = 0.f;
+    for (int i = threadIdx.x; i < maps.pixels; i += blockDim.x) {
+        kept[i] = x[i];
+        sum += kept[i];
+    }
+    const float mean = block_sum(sum, partial) / maps.pixels;
+    for (int i = threadIdx.x; i < maps.pixels; i += blockDim.x) {
+        const float off = kept[i] - mean;
+        squares += off * off;
+    }
+    const float inverse = rsqrtf(block_sum(squares, partial) / maps.pixels + maps.epsilon);
+    for (int i = threadIdx.x; i < maps.pixels; i += blockDim.x) y[i] = (kept[i] - mean) * inverse * maps.scale[channel] + maps.shift[channel];
+}
+
 __device__ __forceinline__ float sum_of_all(float value, float *partial) {
     for (int lane = 16; lane; lane /= 2) value += __shfl_xor_sync(~0u, value, lane);
     if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
@@ -70,6 +108,8 @@ int main() {
     const Maps maps{drawn<float>(size_t(planes) * PIXELS, -1, 3, 1), drawn<float>(CHANNELS, 0.5, 1.5, 2), drawn<float>(CHANNELS, -1, 1, 3), out, CHANNELS, PIXELS, 1e-5f};
     judge({
         {"as_it_is", [=] { as_it_is<<<planes, THREADS>>>(maps); }},
+        {"kept_in_registers", [=] { kept_in_registers<<<planes, THREADS>>>(maps); }},
+        {"kept_in_shared", [=] { kept_in_shared<<<planes, THREADS>>>(maps); }},
         {"expert", [=] { expert<<<planes, THREADS>>>(maps); }},
     }, {{out, size_t(planes) * PIXELS}});
 }

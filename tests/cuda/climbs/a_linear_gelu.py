@@ -68,6 +68,7 @@ def expert(
 
 
 grid = (triton.cdiv(rows, 64), triton.cdiv(width, 64))
+larger = (triton.cdiv(rows, 256), triton.cdiv(width, 128))
 sizes = (x, weights, bias, y, rows, width, inner)
 
 
@@ -77,6 +78,8 @@ def tiles(m: int, n: int, k: int, warps: int, stages: int) -> Form:
 
 judge({
     "as_it_is": lambda: as_it_is[grid](*sizes, 64, 64, 32),
+    "tiles_of_256_by_128": lambda: as_it_is[larger](*sizes, 256, 128, 32),
+    "the_same_of_eight_warps": lambda: as_it_is[larger](*sizes, 256, 128, 32, num_warps=8),
     "expert": tiles(128, 256, 64, 8, 3),
     "expert_four_stages": tiles(128, 256, 64, 8, 4),
     "expert_128_by_128": tiles(128, 128, 64, 8, 3),

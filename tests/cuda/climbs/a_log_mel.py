@@ -47,6 +47,30 @@ def as_it_is(
 
 
 @triton.jit
+def both_parts_at_once(
+    spectra, filters, out, frames, bins, bands, block_f: tl.constexpr, block_k: tl.constexpr, block_n: tl.constexpr
+):
+    """First step, uncoalesced access: the innermost index runs over the parts, which lie side by side."""
+    frame = tl.program_id(0) * block_f + tl.arange(0, block_f)
+    band = tl.arange(0, block_n)
+    total = tl.zeros((block_f, block_n), tl.float32)
+    for start in range(0, bins, block_k):
+        k = start + tl.arange(0, block_k)
+        part = start * 2 + tl.arange(0, 2 * block_k)
+        inside = (frame[:, None] < frames) & (part[None, :] < bins * 2)
+        values = tl.load(spectra + frame[:, None] * (bins * 2) + part[None, :], mask=inside, other=0.0)
+        power = tl.sum(tl.reshape(values * values, (block_f, block_k, 2)), 2)
+        weights = tl.load(
+            filters + k[:, None] * bands + band[None, :],
+            mask=(k[:, None] < bins) & (band[None, :] < bands),
+            other=0.0,
+        )
+        total += tl.dot(power, weights)
+    found = tl.log(tl.maximum(total, 1e-10)) * 0.4342944819032518
+    tl.store(out + frame[:, None] * bands + band[None, :], found, mask=(frame[:, None] < frames) & (band[None, :] < bands))
+
+
+@triton.jit
 def expert(
     spectra, filters, out, frames, bins, bands: tl.constexpr,
     block_f: tl.constexpr, block_k: tl.constexpr, wide: tl.constexpr, rest: tl.constexpr,
@@ -83,8 +107,11 @@ def tiles(rows: int, piece: int, warps: int, stages: int) -> Form:
     )
 
 
+of_32 = (triton.cdiv(frames, 32),)
+sizes = (spectra, filters, out, frames, bins, bands)
 judge({
-    "as_it_is": lambda: as_it_is[(triton.cdiv(frames, 32),)](spectra, filters, out, frames, bins, bands, 32, 32, 128),
+    "as_it_is": lambda: as_it_is[of_32](*sizes, 32, 32, 128),
+    "both_parts_at_once": lambda: both_parts_at_once[of_32](*sizes, 32, 32, 128),
     "expert": tiles(64, 32, 4, 4),
     "expert_128_frames": tiles(128, 32, 8, 3),
     "expert_pieces_of_64": tiles(64, 64, 4, 2),

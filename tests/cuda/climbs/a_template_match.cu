@@ -16,6 +16,47 @@ __global__ void as_it_is(Search search) {
     search.score[y * places + x] = sum;
 }
 
+// First step, redundant loads: four neighbouring places a thread, or a tile in shared memory.
+__global__ void four_in_registers(Search search) {
+    const int x = (blockIdx.x * blockDim.x + threadIdx.x) * 4, y = blockIdx.y * blockDim.y + threadIdx.y, places = search.side - search.size + 1;
+    if (x >= places || y >= places) return;
+    float sum[4] = {};
+    for (int row = 0; row < search.size; ++row) {
+        const float *line = search.picture + (y + row) * search.side;
+        float seen[4];
+        for (int k = 0; k < 3; ++k) seen[k + 1] = line[x + k];
+        for (int column = 0; column < search.size; ++column) {
+            for (int k = 0; k < 3; ++k) seen[k] = seen[k + 1];
+            seen[3] = line[min(x + column + 3, search.side - 1)];
+            const float wanted = search.part[row * search.size + column];
+            for (int k = 0; k < 4; ++k) {
+                const float off = seen[k] - wanted;
+                sum[k] += off * off;
+            }
+        }
+    }
+    for (int k = 0; k < 4; ++k)
+        if (x + k < places) search.score[y * places + x + k] = sum[k];
+}
+__global__ void tile_in_shared(Search search) {
+    __shared__ float tile[15 + PART][16 + PART], part[PART][PART];
+    const int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y, places = search.side - search.size + 1;
+    for (int row = threadIdx.y; row < 15 + PART; row += 16)
+        for (int column = threadIdx.x; column < 15 + PART; column += 16)
+            tile[row][column] = search.picture[min(int(blockIdx.y) * 16 + row, search.side - 1) * search.side + min(int(blockIdx.x) * 16 + column, search.side - 1)];
+    for (int row = threadIdx.y; row < PART; row += 16)
+        for (int column = threadIdx.x; column < PART; column += 16) part[row][column] = search.part[row * search.size + column];
+    __syncthreads();
+    if (x >= places || y >= places) return;
+    float sum = 0.f;
+    for (int row = 0; row < PART; ++row)
+        for (int column = 0; column < PART; ++column) {
+            const float off = tile[threadIdx.y + row][threadIdx.x + column] - part[row][column];
+            sum += off * off;
+        }
+    search.score[y * places + x] = sum;
+}
+
 // A thread scores four by four places; the picture's tile and the template lie in shared memory.
 constexpr int WIDE = 128, HIGH = 32, PITCH = WIDE + PART, TILE_ROWS = HIGH + PART - 1;
 constexpr int BYTES = (PITCH * TILE_ROWS + PART * PART) * sizeof(float);
@@ -74,6 +115,8 @@ int main() {
     const dim3 grid((PLACES + 15) / 16, (PLACES + 15) / 16), tiles((PLACES + WIDE - 1) / WIDE, (PLACES + HIGH - 1) / HIGH);
     judge({
         {"as_it_is", [=] { as_it_is<<<grid, dim3(16, 16)>>>(search); }},
+        {"four_in_registers", [=] { four_in_registers<<<dim3((PLACES + 63) / 64, (PLACES + 15) / 16), dim3(16, 16)>>>(search); }},
+        {"tile_in_shared", [=] { tile_in_shared<<<grid, dim3(16, 16)>>>(search); }},
         {"expert", [=] { expert<<<tiles, dim3(32, 8), BYTES>>>(search); }},
     }, {{out, PLACES * PLACES}});
 }

@@ -22,6 +22,32 @@ __global__ void as_it_is(Layer layer, int pictures, int in, int out, int side) {
     layer.y[index] = sum;
 }
 
+// First step, redundant loads: four neighbouring pixels of a row a thread, which share inputs and weights.
+__global__ void four_in_registers(Layer layer, int pictures, int in, int out, int side) {
+    const int big = 2 * side, index = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    if (index >= pictures * out * big * big) return;
+    const int column = index % big, row = index / big % big, o = index / (big * big) % out, picture = index / (big * big * out);
+    float sum[4];
+    for (int k = 0; k < 4; ++k) sum[k] = layer.bias[o];
+    for (int i = 0; i < in; ++i)
+        for (int ky = 0; ky < 4; ++ky) {
+            const int above = row + 1 - ky;
+            if (above < 0 || above % 2 != 0 || above / 2 >= side) continue;
+            const float *line = layer.x + ((picture * in + i) * side + above / 2) * side, *weights = layer.weights + ((i * out + o) * 4 + ky) * 4;
+            float x[4], w[4];
+            for (int k = 0; k < 4; ++k) {
+                const int left = column / 2 - 1 + k;
+                x[k] = left >= 0 && left < side ? line[left] : 0.f;
+                w[k] = weights[k];
+            }
+            sum[0] += x[1] * w[1] + x[0] * w[3];
+            sum[1] += x[2] * w[0] + x[1] * w[2];
+            sum[2] += x[2] * w[1] + x[1] * w[3];
+            sum[3] += x[3] * w[0] + x[2] * w[2];
+        }
+    for (int k = 0; k < 4; ++k) layer.y[index + k] = sum[k];
+}
+
 // A thread makes two by four pixels of eight maps: all four parities at two places, out of four rows of three inputs.
 constexpr int MAPS = 8, ROWS = 16, PIECE = 8;
 __global__ void __launch_bounds__(256, 2) expert(Layer layer) {
@@ -73,6 +99,7 @@ int main() {
     const Layer layer{drawn<float>(PICTURES * IN * SIDE * SIDE, -1, 1, 1), drawn<float>(IN * OUT * 16, -0.1, 0.1, 2), drawn<float>(OUT, -1, 1, 3), out};
     judge({
         {"as_it_is", [=] { as_it_is<<<count / 256, 256>>>(layer, PICTURES, IN, OUT, SIDE); }},
+        {"four_in_registers", [=] { four_in_registers<<<count / 4 / 256, 256>>>(layer, PICTURES, IN, OUT, SIDE); }},
         {"expert", [=] { expert<<<dim3(OUT / MAPS, SIDE / ROWS, PICTURES), dim3(32, 8)>>>(layer); }},
     }, {{out, count}});
 }
