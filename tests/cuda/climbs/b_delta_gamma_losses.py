@@ -75,8 +75,9 @@ gammas = (half + half.T).contiguous()
 out = (moves, deltas, gammas, gains, FACTORS)
 forms: dict[str, Form] = {
     "as_it_is": lambda: as_it_is[(SCENARIOS // 64,)](*out, 64, 32),
+    "blocks_of_64": lambda: as_it_is[(SCENARIOS // 64,)](*out, 64, 64),
+    "rows_of_128": lambda: as_it_is[(SCENARIOS // 128,)](*out, 128, 32),
+    "two_warps": lambda: as_it_is[(SCENARIOS // 64,)](*out, 64, 32, num_warps=2),
     "expert": lambda: expert[(SCENARIOS // 128,)](*out, 128, 64, 32, num_warps=8, num_stages=3),
-    "expert_64_rows": lambda: expert[(SCENARIOS // 64,)](*out, 64, 64, 32, num_warps=4, num_stages=3),
-    "expert_128_columns": lambda: expert[(SCENARIOS // 128,)](*out, 128, 128, 32, num_warps=8, num_stages=2),
 }
 judge(forms, [gains])

@@ -30,6 +30,49 @@ __global__ void as_it_is(Items items, Sum *out) {
     for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) atomicAdd(&out[i], sums[i / SUMS][i % SUMS]);
 }
 
+// The warp's reduction takes 32 bits: the two large sums go by it in two parts of 24 bits.
+__device__ Sum sum_of(unsigned lanes, Sum value) {
+    return __reduce_add_sync(lanes, unsigned(value & 0xffffff)) + (Sum(__reduce_add_sync(lanes, unsigned(value >> 24))) << 24);
+}
+__global__ void summed_in_the_warp(Items items, Sum *out) {
+    __shared__ Sum sums[GROUPS][SUMS];
+    for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) sums[i / SUMS][i % SUMS] = 0;
+    __syncthreads();
+    for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < ROWS; row += gridDim.x * blockDim.x) {
+        const int flag = items.flag[row] == 'A' ? 0 : items.flag[row] == 'N' ? 1 : 2;
+        const int group = items.shipped[row] > LAST ? -1 : 2 * flag + (items.status[row] == 'O');
+        const Sum discounted = Sum(items.price[row]) * (100 - items.discount[row]), charge = discounted * (100 + items.tax[row]);
+        const unsigned lanes = __match_any_sync(~0u, group);  // those of the same group
+        const Sum all[SUMS] = {__reduce_add_sync(lanes, unsigned(items.quantity[row])), __reduce_add_sync(lanes, unsigned(items.price[row])), sum_of(lanes, discounted),
+                               sum_of(lanes, charge), __reduce_add_sync(lanes, unsigned(items.discount[row])), Sum(__popc(lanes))};
+        if (group >= 0 && threadIdx.x % 32 == __ffs(lanes) - 1)
+            for (int k = 0; k < SUMS; ++k) atomicAdd(&sums[group][k], all[k]);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) atomicAdd(&out[i], sums[i / SUMS][i % SUMS]);
+}
+__global__ void a_group_after_another(Items items, Sum *out) {
+    __shared__ Sum sums[GROUPS][SUMS];
+    for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) sums[i / SUMS][i % SUMS] = 0;
+    __syncthreads();
+    for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < ROWS; row += gridDim.x * blockDim.x) {
+        const int flag = items.flag[row] == 'A' ? 0 : items.flag[row] == 'N' ? 1 : 2;
+        const int group = items.shipped[row] > LAST ? -1 : 2 * flag + (items.status[row] == 'O');
+        const Sum discounted = Sum(items.price[row]) * (100 - items.discount[row]), charge = discounted * (100 + items.tax[row]);
+        for (int g = 0; g < GROUPS; ++g) {
+            const unsigned lanes = __ballot_sync(~0u, group == g);
+            if (!lanes) continue;
+            const bool own = group == g;
+            const Sum all[SUMS] = {__reduce_add_sync(~0u, own ? unsigned(items.quantity[row]) : 0u), __reduce_add_sync(~0u, own ? unsigned(items.price[row]) : 0u), sum_of(~0u, own ? discounted : 0),
+                                   sum_of(~0u, own ? charge : 0), __reduce_add_sync(~0u, own ? unsigned(items.discount[row]) : 0u), Sum(__popc(lanes))};
+            if (threadIdx.x % 32 == 0)
+                for (int k = 0; k < SUMS; ++k) atomicAdd(&sums[g][k], all[k]);
+        }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) atomicAdd(&out[i], sums[i / SUMS][i % SUMS]);
+}
+
 // A thread keeps the sums of all groups in registers, the small ones in 32 bits, of four rows at a time.
 __global__ void __launch_bounds__(256, 2) expert(Items items, Sum *__restrict__ out) {
     Sum price[GROUPS] = {}, discounted[GROUPS] = {}, charge[GROUPS] = {};
@@ -81,6 +124,7 @@ int main() {
     }
     const Items items = {drawn<int>(ROWS, 1, 51, 1), drawn<int>(ROWS, 90000, 10500000, 2), drawn<int>(ROWS, 0, 11, 3), drawn<int>(ROWS, 0, 9, 4), copied(shipped), copied(flag), copied(status)};
     Sum *out = get<Sum>(GROUPS * SUMS);
-    judge({{"as_it_is", [=] { as_it_is<<<1056, 256>>>(items, out); }}, {"expert", [=] { expert<<<264, 256>>>(items, out); }}},
+    judge({{"as_it_is", [=] { as_it_is<<<1056, 256>>>(items, out); }}, {"summed_in_the_warp", [=] { summed_in_the_warp<<<1056, 256>>>(items, out); }},
+           {"a_group_after_another", [=] { a_group_after_another<<<1056, 256>>>(items, out); }}, {"expert", [=] { expert<<<264, 256>>>(items, out); }}},
           {{out, GROUPS * SUMS}}, [=] { check(cudaMemsetAsync(out, 0, GROUPS * SUMS * sizeof(Sum))); });
 }

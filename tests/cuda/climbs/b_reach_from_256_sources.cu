@@ -26,6 +26,33 @@ __global__ void as_it_is(const int *starts, const int *neighbours, const Set *fr
     if (count) atomicAdd(reached, count);
 }
 
+__global__ void sorted_by_degree(const int *order, const int *starts, const int *neighbours, const Set *frontier, Set *seen, Set *next, int *reached) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= VERTICES) return;
+    const int v = order[i];
+    Set found = {};
+    for (int e = starts[v]; e < starts[v + 1]; ++e)
+        for (int w = 0; w < WORDS; ++w) found.word[w] |= frontier[neighbours[e]].word[w];
+    int count = 0;
+    for (int w = 0; w < WORDS; ++w) {
+        found.word[w] &= ~seen[v].word[w];
+        seen[v].word[w] |= found.word[w];
+        count += __popc(found.word[w]);
+    }
+    next[v] = found;
+    if (count) atomicAdd(reached, count);
+}
+__global__ void eight_lanes(const int *starts, const int *neighbours, const Set *frontier, Set *seen, Set *next, int *reached) {
+    const int v = (blockIdx.x * blockDim.x + threadIdx.x) / WORDS, w = threadIdx.x % WORDS;
+    if (v >= VERTICES) return;
+    unsigned found = 0;
+    for (int e = starts[v]; e < starts[v + 1]; ++e) found |= frontier[neighbours[e]].word[w];
+    found &= ~seen[v].word[w];
+    seen[v].word[w] |= found;
+    next[v].word[w] = found;
+    if (found) atomicAdd(reached, __popc(found));
+}
+
 // Eight lanes a vertex, a pair of them a neighbour's set: four neighbours at a time, long lists by the whole warp.
 constexpr int LONG = 128;
 __device__ __forceinline__ void join(uint4 &a, uint4 b) { a.x |= b.x, a.y |= b.y, a.z |= b.z, a.w |= b.w; }
@@ -92,7 +119,13 @@ int main() {
     const unsigned *frontier = copied(some), *before = copied(known);
     unsigned *seen = get<unsigned>(some.size()), *next = get<unsigned>(some.size());
     int *reached = get<int>(1);
+    std::vector<int> sorted(VERTICES);
+    std::iota(sorted.begin(), sorted.end(), 0);
+    std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) { return starts[a + 1] - starts[a] > starts[b + 1] - starts[b]; });
+    const int *order = copied(sorted);
     judge({{"as_it_is", [=] { as_it_is<<<VERTICES / 256, 256>>>(first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
+           {"sorted_by_degree", [=] { sorted_by_degree<<<VERTICES / 256, 256>>>(order, first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
+           {"eight_lanes", [=] { eight_lanes<<<VERTICES * WORDS / 256, 256>>>(first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
            {"expert", [=] { expert<<<VERTICES / 32, 256>>>(first, neighbours, reinterpret_cast<const uint4 *>(frontier), reinterpret_cast<uint4 *>(seen), reinterpret_cast<uint4 *>(next), reached); }}},
           {{seen, some.size()}, {next, some.size()}, {reached, 1}},
           [=] {

@@ -29,6 +29,60 @@ __global__ void __launch_bounds__(NODES) as_it_is(const double *u, const Metric 
     out[node] = sum;
 }
 
+// Four neighbours along r a thread.
+constexpr int FOUR = 4;
+__global__ void __launch_bounds__(NODES / FOUR) four_along_x(const double *u, const Metric *metric, const double *d, double *out) {
+    __shared__ double in_r[N][N][N], in_s[N][N][N], in_t[N][N][N];
+    const int i = FOUR * threadIdx.x, j = threadIdx.y, k = threadIdx.z;
+    const size_t first = size_t(blockIdx.x) * NODES, node = first + (k * N + j) * N + i;
+    double ur[FOUR] = {}, us[FOUR] = {}, ut[FOUR] = {};
+    for (int l = 0; l < N; ++l) {
+        const double along = u[first + (k * N + j) * N + l], for_s = d[j * N + l], for_t = d[k * N + l];
+        for (int n = 0; n < FOUR; ++n) {
+            ur[n] += d[(i + n) * N + l] * along;
+            us[n] += for_s * u[first + (k * N + l) * N + i + n];
+            ut[n] += for_t * u[first + (l * N + j) * N + i + n];
+        }
+    }
+    for (int n = 0; n < FOUR; ++n) {
+        const Metric m = metric[node + n];
+        in_r[k][j][i + n] = m.rr * ur[n] + m.rs * us[n] + m.rt * ut[n];
+        in_s[k][j][i + n] = m.rs * ur[n] + m.ss * us[n] + m.st * ut[n];
+        in_t[k][j][i + n] = m.rt * ur[n] + m.st * us[n] + m.tt * ut[n];
+    }
+    __syncthreads();
+    double sum[FOUR] = {};
+    for (int l = 0; l < N; ++l) {
+        const double along = in_r[k][j][l], for_s = d[l * N + j], for_t = d[l * N + k];
+        for (int n = 0; n < FOUR; ++n)
+            sum[n] += d[l * N + i + n] * along + for_s * in_s[k][l][i + n] + for_t * in_t[l][j][i + n];
+    }
+    for (int n = 0; n < FOUR; ++n) out[node + n] = sum[n];
+}
+__global__ void __launch_bounds__(NODES) field_in_shared(const double *u, const Metric *metric, const double *d, double *out) {
+    __shared__ double field[N][N][N], derivative[N][N], in_r[N][N][N], in_s[N][N][N], in_t[N][N][N];
+    const int i = threadIdx.x, j = threadIdx.y, k = threadIdx.z;
+    const size_t node = size_t(blockIdx.x) * NODES + (k * N + j) * N + i;
+    field[k][j][i] = u[node];
+    if (k == 0) derivative[j][i] = d[j * N + i];
+    __syncthreads();
+    double ur = 0.0, us = 0.0, ut = 0.0;
+    for (int l = 0; l < N; ++l) {
+        ur += derivative[i][l] * field[k][j][l];
+        us += derivative[j][l] * field[k][l][i];
+        ut += derivative[k][l] * field[l][j][i];
+    }
+    const Metric m = metric[node];
+    in_r[k][j][i] = m.rr * ur + m.rs * us + m.rt * ut;
+    in_s[k][j][i] = m.rs * ur + m.ss * us + m.st * ut;
+    in_t[k][j][i] = m.rt * ur + m.st * us + m.tt * ut;
+    __syncthreads();
+    double sum = 0.0;
+    for (int l = 0; l < N; ++l)
+        sum += derivative[l][i] * in_r[k][j][l] + derivative[l][j] * in_s[k][l][i] + derivative[l][k] * in_t[l][j][i];
+    out[node] = sum;
+}
+
 // A thread a column of the element: what runs along t stays in registers, what runs along r and s goes by shared memory.
 __global__ void __launch_bounds__(N * N, 8) expert(const double *__restrict__ u, const Metric *__restrict__ metric, const double *__restrict__ d, double *__restrict__ out) {
     __shared__ double field[N][N][N], in_r[N][N][N], in_s[N][N][N], derivative[N][N];
@@ -79,6 +133,8 @@ int main() {
     const Metric *metric = reinterpret_cast<const Metric *>(drawn<double>(6 * count, 0.1, 1, 3));
     double *out = get<double>(count);
     judge({{"as_it_is", [=] { as_it_is<<<ELEMENTS, dim3(N, N, N)>>>(u, metric, d, out); }},
+           {"four_along_x", [=] { four_along_x<<<ELEMENTS, dim3(N / FOUR, N, N)>>>(u, metric, d, out); }},
+           {"field_in_shared", [=] { field_in_shared<<<ELEMENTS, dim3(N, N, N)>>>(u, metric, d, out); }},
            {"expert", [=] { expert<<<ELEMENTS, dim3(N, N)>>>(u, metric, d, out); }}},
           {{out, count}});
 }

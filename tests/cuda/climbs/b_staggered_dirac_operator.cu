@@ -54,6 +54,37 @@ __global__ void as_it_is(const Vector *in, const Matrix *links, Vector *out) {
     out[site] = sum;
 }
 
+// in[component][site], links[9 * direction + 3 * row + column][site]
+__device__ Vector vector_of(const float2 *in, int site) { return {{in[site], in[SITES + site], in[2 * SITES + site]}}; }
+__device__ Matrix link_of(const float2 *links, int direction, int site) {
+    Matrix m;
+    for (int r = 0; r < 3; ++r)
+        for (int c = 0; c < 3; ++c) m.e[r][c] = links[(9 * direction + 3 * r + c) * SITES + site];
+    return m;
+}
+__global__ void stored_as_arrays(const float2 *in, const float2 *links, float2 *out) {
+    const int site = blockIdx.x * blockDim.x + threadIdx.x;
+    if (site >= SITES) return;
+    const int sizes[4] = {NX, NY, NZ, NT};
+    int x[4] = {site % NX, site / NX % NY, site / (NX * NY) % NZ, site / (NX * NY * NZ)};
+    Vector sum = {};
+    int before = 0;
+    for (int direction = 0; direction < 4; ++direction) {
+        const float sign = before % 2 ? -0.5f : 0.5f;
+        const int own = x[direction];
+        x[direction] = (own + 1) % sizes[direction];
+        const int next = site_at(x);
+        x[direction] = (own + sizes[direction] - 1) % sizes[direction];
+        const int previous = site_at(x);
+        x[direction] = own;
+        const Vector forward = product(link_of(links, direction, site), vector_of(in, next));
+        const Vector backward = adjoint_product(link_of(links, direction, previous), vector_of(in, previous));
+        for (int c = 0; c < 3; ++c) sum.c[c] = sum.c[c] + sign * (forward.c[c] - backward.c[c]);
+        before += own;
+    }
+    for (int c = 0; c < 3; ++c) out[c * SITES + site] = sum.c[c];
+}
+
 // Each component of all sites in a row: lanes of neighbouring sites read neighbouring words. links[9 * direction + 3 * row + column][site].
 constexpr int TILE_Y = 4, TILE_Z = 2;
 __global__ void __launch_bounds__(NX * TILE_Y * TILE_Z) expert(const float2 *__restrict__ in, const float2 *__restrict__ links, float2 *__restrict__ out) {
@@ -110,6 +141,7 @@ int main() {
         return compare();
     };
     judge({{"as_it_is", [=] { as_it_is<<<SITES / 256, 256>>>(in, links, out); }},
+           {"stored_as_arrays", [&rows, in_rows, link_rows, out_rows] { rows = true, stored_as_arrays<<<SITES / 256, 256>>>(in_rows, link_rows, out_rows); }},
            {"expert", [&rows, in_rows, link_rows, out_rows] {
                 rows = true;
                 expert<<<dim3(NY / TILE_Y, NZ / TILE_Z, NT), dim3(NX, TILE_Y, TILE_Z)>>>(in_rows, link_rows, out_rows);

@@ -27,6 +27,36 @@ def as_it_is(returns, mean, deviation, steps, series, weight, BLOCK: tl.constexp
 
 
 @triton.jit
+def next_carried(returns, mean, deviation, steps, series, weight, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = tl.load(returns + at)
+    v = tl.zeros((BLOCK,), tl.float32)
+    x = m
+    for step in range(steps):
+        ahead = tl.load(returns + (step + 1) * series + at, mask=(step + 1 < steps) & (at >= 0), other=0.0)
+        off = x - m
+        m += weight * off
+        v = (1 - weight) * (v + weight * off * off)
+        tl.store(mean + step * series + at, m)
+        tl.store(deviation + step * series + at, tl.sqrt(v))
+        x = ahead
+
+
+@triton.jit
+def three_stages(returns, mean, deviation, steps, series, weight, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = tl.load(returns + at)
+    v = tl.zeros((BLOCK,), tl.float32)
+    for step in tl.range(steps, num_stages=3):
+        x = tl.load(returns + step * series + at)
+        off = x - m
+        m += weight * off
+        v = (1 - weight) * (v + weight * off * off)
+        tl.store(mean + step * series + at, m)
+        tl.store(deviation + step * series + at, tl.sqrt(v))
+
+
+@triton.jit
 def _joined(factor_a, sum_a, factor_b, sum_b):
     return factor_a * factor_b, sum_a * factor_b + sum_b
 
@@ -59,8 +89,9 @@ returns, mean, deviation = noise(STEPS, SERIES), empty(STEPS, SERIES), empty(STE
 out = (returns, mean, deviation, STEPS, SERIES, WEIGHT)
 forms: dict[str, Form] = {
     "as_it_is": lambda: as_it_is[(SERIES // 128,)](*out, 128),
+    "next_carried": lambda: next_carried[(SERIES // 128,)](*out, 128),
+    "three_stages": lambda: three_stages[(SERIES // 128,)](*out, 128),
+    "blocks_of_32": lambda: as_it_is[(SERIES // 32,)](*out, 32, num_warps=1),
     "expert": lambda: expert[(SERIES // 16,)](*out, 128, 16),
-    "expert_64_steps": lambda: expert[(SERIES // 16,)](*out, 64, 16),
-    "expert_eight_warps": lambda: expert[(SERIES // 32,)](*out, 128, 32, num_warps=8),
 }
 judge(forms, [mean, deviation])

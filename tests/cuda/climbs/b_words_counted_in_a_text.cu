@@ -16,10 +16,52 @@ __global__ void as_it_is(const char *text, int letters, const char *words, const
     }
 }
 
+constexpr int LONGEST = 12;
+__global__ void text_in_registers(const char *text, int letters, const char *words, const int *lengths, int *counts) {
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    char own[LONGEST];
+#pragma unroll
+    for (int i = 0; i < LONGEST; ++i) own[i] = at + i < letters ? text[at + i] : 0;
+    for (int w = 0; w < WORDS; ++w) {
+        const int length = lengths[w];
+        if (at + length > letters) continue;
+        bool same = true;
+#pragma unroll
+        for (int i = 0; i < LONGEST; ++i) {
+            if (i == length || !same) break;
+            same = own[i] == words[w * ROOM + i];
+        }
+        if (same) atomicAdd(&counts[w], 1);
+    }
+}
+__global__ void words_in_shared(const char *text, int letters, const char *words, const int *lengths, int *counts) {
+    __shared__ char kept[WORDS * ROOM];
+    __shared__ int long_as[WORDS];
+    for (int i = threadIdx.x; i < WORDS * ROOM; i += blockDim.x) kept[i] = words[i];
+    if (threadIdx.x < WORDS) long_as[threadIdx.x] = lengths[threadIdx.x];
+    __syncthreads();
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int w = 0; w < WORDS; ++w) {
+        const int length = long_as[w];
+        if (at + length > letters) continue;
+        int i = 0;
+        while (i < length && text[at + i] == kept[w * ROOM + i]) ++i;
+        if (i == length) atomicAdd(&counts[w], 1);
+    }
+}
+
 // For each of the first four places the words, a bit each, that have a letter there: what is left of four looks-up is
 // compared in full. A thread takes sixteen places. The masks hold the letters' codes modulo 32, to fit the banks.
 constexpr int PLACES = 16;
-__global__ void __launch_bounds__(256) expert(const uint4 *__restrict__ text, int letters, const char *__restrict__ words, const int *__restrict__ lengths, int *__restrict__ counts) {
+__device__ __forceinline__ unsigned long long mask_of(const char *words, int place, int letter) {
+    unsigned long long mask = 0;
+    for (int w = 0; w < WORDS; ++w) mask |= static_cast<unsigned long long>((words[w * ROOM + place] & 31) == letter) << w;
+    return mask;
+}
+__global__ void masks_once(const char *words, unsigned long long *masks) { masks[threadIdx.x] = mask_of(words, threadIdx.x / 32, threadIdx.x % 32); }
+
+template <bool Once>
+__device__ __forceinline__ void places_of(const uint4 *__restrict__ text, int letters, const char *__restrict__ words, const unsigned long long *__restrict__ masks, const int *__restrict__ lengths, int *__restrict__ counts) {
     __shared__ unsigned long long with[4][32];
     __shared__ unsigned packed[WORDS][3];
     __shared__ int length[WORDS], found[WORDS];
@@ -28,11 +70,7 @@ __global__ void __launch_bounds__(256) expert(const uint4 *__restrict__ text, in
         length[thread] = lengths[thread], found[thread] = 0;
         for (int k = 0; k < 3; ++k) packed[thread][k] = reinterpret_cast<const unsigned *>(words)[thread * (ROOM / 4) + k];
     }
-    if (thread < 128) {
-        unsigned long long mask = 0;
-        for (int w = 0; w < WORDS; ++w) mask |= static_cast<unsigned long long>((words[w * ROOM + thread / 32] & 31) == thread % 32) << w;
-        with[thread / 32][thread % 32] = mask;
-    }
+    if (thread < 128) with[thread / 32][thread % 32] = Once ? masks[thread] : mask_of(words, thread / 32, thread % 32);
     __syncthreads();
     const int piece = blockIdx.x * 256 + thread, first = piece * PLACES;
     const uint4 own = text[piece], behind = first + PLACES < letters ? text[piece + 1] : uint4{};
@@ -57,6 +95,13 @@ __global__ void __launch_bounds__(256) expert(const uint4 *__restrict__ text, in
     if (thread < WORDS && found[thread]) atomicAdd(&counts[thread], found[thread]);
 }
 
+__global__ void __launch_bounds__(256) expert(const uint4 *text, int letters, const char *words, const int *lengths, int *counts) {
+    places_of<false>(text, letters, words, nullptr, lengths, counts);
+}
+__global__ void __launch_bounds__(256) expert_masks_once(const uint4 *text, int letters, const char *words, const unsigned long long *masks, const int *lengths, int *counts) {
+    places_of<true>(text, letters, words, masks, lengths, counts);
+}
+
 std::string word(unsigned seed) {
     std::string made;
     for (unsigned i = 0; i < 4 + hashed(seed) % 9; ++i) {  // some letters are more frequent than others
@@ -78,7 +123,14 @@ int main() {
     const char *own = copied(read), *sought = copied(words);
     const int *of = copied(lengths);
     int *counts = get<int>(WORDS);
+    unsigned long long *masks = get<unsigned long long>(128);
     judge({{"as_it_is", [=] { as_it_is<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
-           {"expert", [=] { expert<<<LETTERS / PLACES / 256, 256>>>(reinterpret_cast<const uint4 *>(own), LETTERS, sought, of, counts); }}},
+           {"text_in_registers", [=] { text_in_registers<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
+           {"words_in_shared", [=] { words_in_shared<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
+           {"expert", [=] { expert<<<LETTERS / PLACES / 256, 256>>>(reinterpret_cast<const uint4 *>(own), LETTERS, sought, of, counts); }},
+           {"expert_masks_once", [=] {
+                masks_once<<<1, 128>>>(sought, masks);
+                expert_masks_once<<<LETTERS / PLACES / 256, 256>>>(reinterpret_cast<const uint4 *>(own), LETTERS, sought, masks, of, counts);
+            }}},
           {{counts, WORDS}}, [=] { check(cudaMemsetAsync(counts, 0, WORDS * sizeof(int))); });
 }
