@@ -3,7 +3,9 @@
 
 The folders of tests/cuda/tried hold one program a statement, in CUDA C++ or Triton: the kernel as it is, and forms that
 do what is said; each compares all results and prints its forms' times. What was said, and the times of the last run,
-stand in statements.json, in the order of the programs. A form whose results differ is an error.
+stand in statements.json, in the order of the programs. A form whose results differ is an error. Climbs
+(tests/cuda/climbs) go on from there: a kernel as it is first written, what was said of it, then of what came of doing
+that, and so on, beside an expert's form, which was written before anything was said.
 
 Usage: try_statements.py    (needs nvcc, torch, Triton and a GPU; update_readme.py then writes the page's table)
 """
@@ -11,12 +13,13 @@ Usage: try_statements.py    (needs nvcc, torch, Triton and a GPU; update_readme.
 from __future__ import annotations
 
 import json
+import math
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import repeat
@@ -27,6 +30,7 @@ from record_variants import ARCHITECTURE
 from recording import ROOT, device, options_of, table_of
 
 TRIED = ROOT / "tests" / "cuda" / "tried"
+CLIMBS = ROOT / "tests" / "cuda" / "climbs"
 STATEMENTS = "statements.json"
 AS_IT_IS = "as_it_is"
 LEAST = 5  # % of the time from which on something came
@@ -90,17 +94,63 @@ def table(*kinds: str, again: bool = False) -> str:
     return "\n".join(lines)
 
 
+def climbs() -> str:
+    """The table of the climbs in docs/expert_reading.md, with what they say in all."""
+    files = [json.loads(file.read_text("utf-8")) for file in sorted(CLIMBS.glob("*.json"))]
+    rows: list[tuple[object, ...]] = []
+    off, shares, inside, right, undone = [], [], 0, 0, 0
+    for climb in (climb for file in files for climb in file["climbs"]):
+        times, said = climb["us"], []
+        start = after = times[AS_IT_IS]
+        for step in climb["steps"]:
+            told = f"{step['cause']} {step['told']}"
+            if "forms" not in step:
+                undone += 1
+                said.append(f"{told} (not done)")
+                continue
+            best = min(times[form] for form in step["forms"])
+            saved = round(100 * (1 - best / times[step["of"]]))
+            said.append(f"{told} → {saved}")
+            off.append(abs(saved - step["told"]))
+            inside += step["low"] <= saved <= step["high"]
+            right += saved >= LEAST
+            after = min(after, best)
+        best = min(time for name, time in times.items() if name.startswith("expert"))
+        shares.append(math.log(start / after) / math.log(start / best))
+        name = climb["program"][2:].replace("_", " ")
+        us = (f"{time:.0f}" for time in (start, after, best))
+        rows.append((name, "; ".join(said) or "nothing", *us, f"{100 * shares[-1]:.0f}"))
+    lines = [
+        *table_of(
+            "kernel | told → came, % of its time | as it is, µs> | after> | expert> | of the gain, %>", rows
+        ),
+        "",
+        f"**{right} of {len(off)} steps bring {LEAST} % or more; what is told is off by {statistics.fmean(off):.1f} "
+        f"points, {inside} lie inside the interval; {undone} could not be done. Of the expert's gain (logarithms of times) "
+        f"{100 * statistics.median(shares):.0f} % come in the median, 90 % or more in "
+        f"{sum(share >= 0.9 for share in shares)} of {len(shares)}** ({files[0]['gpu']}, {files[0]['date']}).",
+    ]
+    return "\n".join(lines)
+
+
+def timed(file: Path, kind: str, sources: Sequence[Path]) -> None:
+    """Compile and time every form of the programs of a record anew."""
+    record = json.loads(file.read_text("utf-8"))
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
+        for one, program in zip(record[kind], pool.map(compiled, sources, repeat(folder)), strict=True):
+            one["us"] = run(program)
+    record |= {"gpu": device(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+    file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
 def main() -> int:
     """Compile and time every form anew."""
     options_of(__doc__).parse_args()
     for file in sorted(TRIED.glob(f"*/{STATEMENTS}")):
-        tried = json.loads(file.read_text("utf-8"))
-        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
-            programs = list(pool.map(compiled, sorted(file.parent.glob("[0-9]*")), repeat(folder)))
-            for one, program in zip(tried["statements"], programs, strict=True):
-                one["us"] = run(program)
-        tried |= {"gpu": device(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-        file.write_text(json.dumps(tried, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        timed(file, "statements", sorted(file.parent.glob("[0-9]*")))
+    for file in sorted(CLIMBS.glob("*.json")):
+        names = [climb["program"] for climb in json.loads(file.read_text("utf-8"))["climbs"]]
+        timed(file, "climbs", [next(CLIMBS.glob(f"{name}.*")) for name in names])
     return 0
 
 

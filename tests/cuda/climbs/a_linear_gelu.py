@@ -19,7 +19,16 @@ y = empty(rows, width, dtype=torch.half)
 
 @triton.jit
 def as_it_is(
-    x, weights, bias, y, rows, width, inner, block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr
+    x,
+    weights,
+    bias,
+    y,
+    rows,
+    width,
+    inner,
+    block_m: tl.constexpr,
+    block_n: tl.constexpr,
+    block_k: tl.constexpr,
 ):
     row = tl.program_id(0) * block_m + tl.arange(0, block_m)
     column = tl.program_id(1) * block_n + tl.arange(0, block_n)
@@ -27,7 +36,9 @@ def as_it_is(
     for start in range(0, inner, block_k):
         k = start + tl.arange(0, block_k)
         a = tl.load(
-            x + row[:, None] * inner + k[None, :], mask=(row[:, None] < rows) & (k[None, :] < inner), other=0.0
+            x + row[:, None] * inner + k[None, :],
+            mask=(row[:, None] < rows) & (k[None, :] < inner),
+            other=0.0,
         )
         b = tl.load(
             weights + k[:, None] * width + column[None, :],

@@ -24,7 +24,15 @@ out = empty(frames, bands)
 
 @triton.jit
 def as_it_is(
-    spectra, filters, out, frames, bins, bands, block_f: tl.constexpr, block_k: tl.constexpr, block_n: tl.constexpr
+    spectra,
+    filters,
+    out,
+    frames,
+    bins,
+    bands,
+    block_f: tl.constexpr,
+    block_k: tl.constexpr,
+    block_n: tl.constexpr,
 ):
     frame = tl.program_id(0) * block_f + tl.arange(0, block_f)
     band = tl.arange(0, block_n)
@@ -43,12 +51,24 @@ def as_it_is(
         )
         total += tl.dot(power, weights)
     found = tl.log(tl.maximum(total, 1e-10)) * 0.4342944819032518
-    tl.store(out + frame[:, None] * bands + band[None, :], found, mask=(frame[:, None] < frames) & (band[None, :] < bands))
+    tl.store(
+        out + frame[:, None] * bands + band[None, :],
+        found,
+        mask=(frame[:, None] < frames) & (band[None, :] < bands),
+    )
 
 
 @triton.jit
 def both_parts_at_once(
-    spectra, filters, out, frames, bins, bands, block_f: tl.constexpr, block_k: tl.constexpr, block_n: tl.constexpr
+    spectra,
+    filters,
+    out,
+    frames,
+    bins,
+    bands,
+    block_f: tl.constexpr,
+    block_k: tl.constexpr,
+    block_n: tl.constexpr,
 ):
     """First step, uncoalesced access: the innermost index runs over the parts, which lie side by side."""
     frame = tl.program_id(0) * block_f + tl.arange(0, block_f)
@@ -67,7 +87,11 @@ def both_parts_at_once(
         )
         total += tl.dot(power, weights)
     found = tl.log(tl.maximum(total, 1e-10)) * 0.4342944819032518
-    tl.store(out + frame[:, None] * bands + band[None, :], found, mask=(frame[:, None] < frames) & (band[None, :] < bands))
+    tl.store(
+        out + frame[:, None] * bands + band[None, :],
+        found,
+        mask=(frame[:, None] < frames) & (band[None, :] < bands),
+    )
 
 
 @triton.jit
