@@ -48,6 +48,54 @@ __global__ void tile_in_shared(const float2 *signal, const float2 *taps, float2 
     out[i] = sum;
 }
 
+// Second step, uncoalesced access: what a thread takes side by side moves as vectors, or through shared memory.
+__device__ __forceinline__ void add_four(float2 (&sum)[4], const float2 (&x)[8], const float2 *taps, int k) {
+#pragma unroll
+    for (int t = 0; t < 4; ++t) {
+        const float2 h = taps[k + t];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            sum[j].x += x[3 - t + j].x * h.x - x[3 - t + j].y * h.y;
+            sum[j].y += x[3 - t + j].x * h.y + x[3 - t + j].y * h.x;
+        }
+    }
+}
+__device__ __forceinline__ void take_four(float2 *x, const float2 *from) {
+    const float4 low = reinterpret_cast<const float4 *>(from)[0], high = reinterpret_cast<const float4 *>(from)[1];
+    x[0] = make_float2(low.x, low.y), x[1] = make_float2(low.z, low.w), x[2] = make_float2(high.x, high.y), x[3] = make_float2(high.z, high.w);
+}
+__global__ void four_by_vectors(const float2 *signal, const float2 *taps, float2 *out, int count, int length) {
+    const int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    if (i >= count) return;
+    float2 sum[4] = {}, x[8];
+    take_four(x + 4, signal + i + length);
+    for (int k = 0; k < length; k += 4) {
+        take_four(x, signal + i + length - 4 - k);
+        add_four(sum, x, taps, k);
+        for (int j = 0; j < 4; ++j) x[j + 4] = x[j];
+    }
+    auto to = reinterpret_cast<float4 *>(out + i);
+    to[0] = make_float4(sum[0].x, sum[0].y, sum[1].x, sum[1].y), to[1] = make_float4(sum[2].x, sum[2].y, sum[3].x, sum[3].y);
+}
+__global__ void four_through_shared(const float2 *signal, const float2 *taps, float2 *out, int count, int length) {
+    __shared__ __align__(16) float2 tile[4 * 256 + TAPS];
+    const int first = blockIdx.x * blockDim.x * 4, i = threadIdx.x * 4;
+    for (int k = threadIdx.x; k < 4 * blockDim.x + length; k += blockDim.x) tile[k] = signal[first + k];
+    __syncthreads();
+    float2 sum[4] = {}, x[8];
+    take_four(x + 4, tile + i + length);
+    for (int k = 0; k < length; k += 4) {
+        take_four(x, tile + i + length - 4 - k);
+        add_four(sum, x, taps, k);
+        for (int j = 0; j < 4; ++j) x[j + 4] = x[j];
+    }
+    __syncthreads();
+    for (int j = 0; j < 4; ++j) tile[i + j] = sum[j];
+    __syncthreads();
+    for (int k = threadIdx.x; k < 4 * blockDim.x; k += blockDim.x)
+        if (first + k < count) out[first + k] = tile[k];
+}
+
 // A thread makes eight samples in a row out of a window in registers; taps are operands in constants.
 struct Taps { float2 of[TAPS]; };
 constexpr int EACH = 8, THREADS = 128, SPAN = EACH * THREADS;
@@ -81,7 +129,7 @@ __global__ void __launch_bounds__(THREADS) expert(const float2 *__restrict__ sig
 
 int main() {
     float2 *out = get<float2>(COUNT);
-    const float2 *signal = reinterpret_cast<float2 *>(drawn<float>(2 * (COUNT + TAPS), -1, 1, 1));
+    const float2 *signal = reinterpret_cast<float2 *>(drawn<float>(2 * (COUNT + TAPS + 4), -1, 1, 1));
     std::vector<float2> host(TAPS);
     Taps values;
     for (int k = 0; k < TAPS; ++k) values.of[k] = host[k] = make_float2(std::cos(0.3f * k) * (1.f + k % 5), std::sin(0.7f * k));
@@ -90,6 +138,8 @@ int main() {
         {"as_it_is", [=] { as_it_is<<<COUNT / 256, 256>>>(signal, taps, out, COUNT, TAPS); }},
         {"four_in_registers", [=] { four_in_registers<<<COUNT / 256 / 4, 256>>>(signal, taps, out, COUNT, TAPS); }},
         {"tile_in_shared", [=] { tile_in_shared<<<COUNT / 256, 256>>>(signal, taps, out, COUNT, TAPS); }},
+        {"four_by_vectors", [=] { four_by_vectors<<<COUNT / 256 / 4, 256>>>(signal, taps, out, COUNT, TAPS); }},
+        {"four_through_shared", [=] { four_through_shared<<<COUNT / 256 / 4, 256>>>(signal, taps, out, COUNT, TAPS); }},
         {"expert", [=] { expert<<<COUNT / SPAN, THREADS>>>(signal, values, out); }},
     }, {{reinterpret_cast<float *>(out), size_t(2) * COUNT}});
 }

@@ -53,6 +53,46 @@ def as_it_is(
 
 
 @triton.jit
+def fast_tanh(
+    x,
+    weights,
+    bias,
+    y,
+    rows,
+    width,
+    inner,
+    block_m: tl.constexpr,
+    block_n: tl.constexpr,
+    block_k: tl.constexpr,
+):
+    """Second step, expensive functions: erf(x) by tanh.approx.f32 of x * (1.128 + 0.101 * x * x)."""
+    row = tl.program_id(0) * block_m + tl.arange(0, block_m)
+    column = tl.program_id(1) * block_n + tl.arange(0, block_n)
+    total = tl.zeros((block_m, block_n), tl.float32)
+    for start in range(0, inner, block_k):
+        k = start + tl.arange(0, block_k)
+        a = tl.load(
+            x + row[:, None] * inner + k[None, :],
+            mask=(row[:, None] < rows) & (k[None, :] < inner),
+            other=0.0,
+        )
+        b = tl.load(
+            weights + k[:, None] * width + column[None, :],
+            mask=(k[:, None] < inner) & (column[None, :] < width),
+            other=0.0,
+        )
+        total += tl.dot(a, b)
+    total += tl.load(bias + column, mask=column < width, other=0.0)[None, :]
+    scaled = total * 0.7071067811865476
+    erf = tl.inline_asm_elementwise(
+        "tanh.approx.f32 $0, $1;", "=f,f", [scaled * (1.128 + 0.101 * scaled * scaled)], tl.float32, True, 1
+    )
+    out = 0.5 * total * (1.0 + erf)
+    inside = (row[:, None] < rows) & (column[None, :] < width)
+    tl.store(y + row[:, None] * width + column[None, :], out.to(tl.float16), mask=inside)
+
+
+@triton.jit
 def expert(
     x, weights, bias, y, rows, width, inner,
     block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr, group: tl.constexpr,
@@ -91,6 +131,7 @@ judge({
     "as_it_is": lambda: as_it_is[grid](*sizes, 64, 64, 32),
     "tiles_of_256_by_128": lambda: as_it_is[larger](*sizes, 256, 128, 32),
     "the_same_of_eight_warps": lambda: as_it_is[larger](*sizes, 256, 128, 32, num_warps=8),
+    "fast_tanh": lambda: fast_tanh[larger](*sizes, 256, 128, 32, num_warps=8),
     "expert": tiles(128, 256, 64, 8, 3),
     "expert_four_stages": tiles(128, 256, 64, 8, 4),
     "expert_128_by_128": tiles(128, 128, 64, 8, 3),

@@ -131,11 +131,13 @@ def tiles(rows: int, piece: int, warps: int, stages: int) -> Form:
     )
 
 
-of_32 = (triton.cdiv(frames, 32),)
+of_32, of_256 = (triton.cdiv(frames, 32),), (triton.cdiv(frames, 256),)
 sizes = (spectra, filters, out, frames, bins, bands)
 judge({
     "as_it_is": lambda: as_it_is[of_32](*sizes, 32, 32, 128),
     "both_parts_at_once": lambda: both_parts_at_once[of_32](*sizes, 32, 32, 128),
+    "frames_256": lambda: both_parts_at_once[of_256](*sizes, 256, 32, 128),
+    "frames_256_of_eight_warps": lambda: both_parts_at_once[of_256](*sizes, 256, 32, 128, num_warps=8),
     "expert": tiles(64, 32, 4, 4),
     "expert_128_frames": tiles(128, 32, 8, 3),
     "expert_pieces_of_64": tiles(64, 64, 4, 2),

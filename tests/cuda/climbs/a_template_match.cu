@@ -57,6 +57,64 @@ __global__ void tile_in_shared(Search search) {
     search.score[y * places + x] = sum;
 }
 
+// Second step, shared-memory bandwidth: four places a thread out of the tile, beside or below each other.
+__global__ void tile_four_beside(Search search) {
+    __shared__ float tile[15 + PART][64 + PART], part[PART][PART];
+    const int left = blockIdx.x * 64, top = blockIdx.y * 16, x = left + threadIdx.x * 4, y = top + threadIdx.y, places = search.side - search.size + 1;
+    for (int row = threadIdx.y; row < 15 + PART; row += 16)
+        for (int column = threadIdx.x; column < 64 + PART; column += 16)
+            tile[row][column] = search.picture[min(top + row, search.side - 1) * search.side + min(left + column, search.side - 1)];
+    for (int row = threadIdx.y; row < PART; row += 16)
+        for (int column = threadIdx.x; column < PART; column += 16) part[row][column] = search.part[row * search.size + column];
+    __syncthreads();
+    float sum[4] = {};
+    for (int row = 0; row < PART; ++row) {
+        const float *line = tile[threadIdx.y + row] + threadIdx.x * 4;
+        float seen[4];
+        for (int k = 0; k < 3; ++k) seen[k + 1] = line[k];
+#pragma unroll
+        for (int column = 0; column < PART; ++column) {
+            for (int k = 0; k < 3; ++k) seen[k] = seen[k + 1];
+            seen[3] = line[column + 3];
+            const float wanted = part[row][column];
+            for (int k = 0; k < 4; ++k) {
+                const float off = seen[k] - wanted;
+                sum[k] += off * off;
+            }
+        }
+    }
+    for (int k = 0; k < 4; ++k)
+        if (x + k < places && y < places) search.score[y * places + x + k] = sum[k];
+}
+__global__ void tile_four_below(Search search) {
+    __shared__ float tile[63 + PART][16 + PART], part[PART][PART];
+    const int left = blockIdx.x * 16, top = blockIdx.y * 64, x = left + threadIdx.x, y = top + threadIdx.y * 4, places = search.side - search.size + 1;
+    for (int row = threadIdx.y; row < 63 + PART; row += 16)
+        for (int column = threadIdx.x; column < 16 + PART; column += 16)
+            tile[row][column] = search.picture[min(top + row, search.side - 1) * search.side + min(left + column, search.side - 1)];
+    for (int row = threadIdx.y; row < PART; row += 16)
+        for (int column = threadIdx.x; column < PART; column += 16) part[row][column] = search.part[row * search.size + column];
+    __syncthreads();
+    float sum[4] = {};
+    for (int column = 0; column < PART; ++column) {
+        const float *line = tile[threadIdx.y * 4] + threadIdx.x + column;
+        float seen[4];
+        for (int k = 0; k < 3; ++k) seen[k + 1] = line[k * (16 + PART)];
+#pragma unroll
+        for (int row = 0; row < PART; ++row) {
+            for (int k = 0; k < 3; ++k) seen[k] = seen[k + 1];
+            seen[3] = line[(row + 3) * (16 + PART)];
+            const float wanted = part[row][column];
+            for (int k = 0; k < 4; ++k) {
+                const float off = seen[k] - wanted;
+                sum[k] += off * off;
+            }
+        }
+    }
+    for (int k = 0; k < 4; ++k)
+        if (x < places && y + k < places) search.score[(y + k) * places + x] = sum[k];
+}
+
 // A thread scores four by four places; the picture's tile and the template lie in shared memory.
 constexpr int WIDE = 128, HIGH = 32, PITCH = WIDE + PART, TILE_ROWS = HIGH + PART - 1;
 constexpr int BYTES = (PITCH * TILE_ROWS + PART * PART) * sizeof(float);
@@ -117,6 +175,8 @@ int main() {
         {"as_it_is", [=] { as_it_is<<<grid, dim3(16, 16)>>>(search); }},
         {"four_in_registers", [=] { four_in_registers<<<dim3((PLACES + 63) / 64, (PLACES + 15) / 16), dim3(16, 16)>>>(search); }},
         {"tile_in_shared", [=] { tile_in_shared<<<grid, dim3(16, 16)>>>(search); }},
+        {"tile_four_beside", [=] { tile_four_beside<<<dim3((PLACES + 63) / 64, (PLACES + 15) / 16), dim3(16, 16)>>>(search); }},
+        {"tile_four_below", [=] { tile_four_below<<<dim3((PLACES + 15) / 16, (PLACES + 63) / 64), dim3(16, 16)>>>(search); }},
         {"expert", [=] { expert<<<tiles, dim3(32, 8), BYTES>>>(search); }},
     }, {{out, PLACES * PLACES}});
 }

@@ -48,6 +48,33 @@ __global__ void four_in_registers(Layer layer, int pictures, int in, int out, in
     for (int k = 0; k < 4; ++k) layer.y[index + k] = sum[k];
 }
 
+// Second step, redundant loads again: 16 neighbouring pixels a thread.
+template <int EACH> __device__ __forceinline__ void row_of_pixels(Layer layer, int pictures, int in, int out, int side) {
+    const int big = 2 * side, index = (blockIdx.x * blockDim.x + threadIdx.x) * EACH;
+    if (index >= pictures * out * big * big) return;
+    const int column = index % big, row = index / big % big, o = index / (big * big) % out, picture = index / (big * big * out);
+    float sum[EACH];
+    for (int k = 0; k < EACH; ++k) sum[k] = layer.bias[o];
+    for (int i = 0; i < in; ++i)
+        for (int ky = 0; ky < 4; ++ky) {
+            const int above = row + 1 - ky;
+            if (above < 0 || above % 2 != 0 || above / 2 >= side) continue;
+            const float *line = layer.x + ((picture * in + i) * side + above / 2) * side, *weights = layer.weights + ((i * out + o) * 4 + ky) * 4;
+            float x[EACH / 2 + 2], w[4];
+            for (int k = 0; k < 4; ++k) w[k] = weights[k];
+            for (int k = 0; k < EACH / 2 + 2; ++k) {
+                const int left = column / 2 - 1 + k;
+                x[k] = left >= 0 && left < side ? line[left] : 0.f;
+            }
+            for (int k = 0; k < EACH / 2; ++k) {
+                sum[2 * k] += x[k + 1] * w[1] + x[k] * w[3];
+                sum[2 * k + 1] += x[k + 2] * w[0] + x[k + 1] * w[2];
+            }
+        }
+    for (int k = 0; k < EACH; ++k) layer.y[index + k] = sum[k];
+}
+__global__ void sixteen_in_registers(Layer layer, int pictures, int in, int out, int side) { row_of_pixels<16>(layer, pictures, in, out, side); }
+
 // A thread makes two by four pixels of eight maps: all four parities at two places, out of four rows of three inputs.
 constexpr int MAPS = 8, ROWS = 16, PIECE = 8;
 __global__ void __launch_bounds__(256, 2) expert(Layer layer) {
@@ -100,6 +127,7 @@ int main() {
     judge({
         {"as_it_is", [=] { as_it_is<<<count / 256, 256>>>(layer, PICTURES, IN, OUT, SIDE); }},
         {"four_in_registers", [=] { four_in_registers<<<count / 4 / 256, 256>>>(layer, PICTURES, IN, OUT, SIDE); }},
+        {"sixteen_in_registers", [=] { sixteen_in_registers<<<count / 16 / 256, 256>>>(layer, PICTURES, IN, OUT, SIDE); }},
         {"expert", [=] { expert<<<dim3(OUT / MAPS, SIDE / ROWS, PICTURES), dim3(32, 8)>>>(layer); }},
     }, {{out, count}});
 }
