@@ -78,6 +78,8 @@ forms: dict[str, Form] = {
     "blocks_of_64": lambda: as_it_is[(SCENARIOS // 64,)](*out, 64, 64),
     "rows_of_128": lambda: as_it_is[(SCENARIOS // 128,)](*out, 128, 32),
     "two_warps": lambda: as_it_is[(SCENARIOS // 64,)](*out, 64, 32, num_warps=2),
+    "one_warp": lambda: as_it_is[(SCENARIOS // 64,)](*out, 64, 32, num_warps=1),
+    "rows_of_128_two_warps": lambda: as_it_is[(SCENARIOS // 128,)](*out, 128, 32, num_warps=2),
     "expert": lambda: expert[(SCENARIOS // 128,)](*out, 128, 64, 32, num_warps=8, num_stages=3),
 }
 judge(forms, [gains])

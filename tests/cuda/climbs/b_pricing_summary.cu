@@ -51,6 +51,31 @@ __global__ void summed_in_the_warp(Items items, Sum *out) {
     __syncthreads();
     for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) atomicAdd(&out[i], sums[i / SUMS][i % SUMS]);
 }
+__global__ void four_rows(Items items, Sum *out) {
+    __shared__ Sum sums[GROUPS][SUMS];
+    for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) sums[i / SUMS][i % SUMS] = 0;
+    __syncthreads();
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < ROWS / 4; i += gridDim.x * blockDim.x) {
+        const int4 q = reinterpret_cast<const int4 *>(items.quantity)[i], p = reinterpret_cast<const int4 *>(items.price)[i], d = reinterpret_cast<const int4 *>(items.discount)[i],
+                   t = reinterpret_cast<const int4 *>(items.tax)[i], s = reinterpret_cast<const int4 *>(items.shipped)[i];
+        const char4 f = reinterpret_cast<const char4 *>(items.flag)[i], o = reinterpret_cast<const char4 *>(items.status)[i];
+        const int quantity[4] = {q.x, q.y, q.z, q.w}, price[4] = {p.x, p.y, p.z, p.w}, discount[4] = {d.x, d.y, d.z, d.w}, tax[4] = {t.x, t.y, t.z, t.w}, shipped[4] = {s.x, s.y, s.z, s.w};
+        const char flags[4] = {f.x, f.y, f.z, f.w}, status[4] = {o.x, o.y, o.z, o.w};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const int flag = flags[k] == 'A' ? 0 : flags[k] == 'N' ? 1 : 2;
+            const int group = shipped[k] > LAST ? -1 : 2 * flag + (status[k] == 'O');
+            const Sum discounted = Sum(price[k]) * (100 - discount[k]), charge = discounted * (100 + tax[k]);
+            const unsigned lanes = __match_any_sync(~0u, group);
+            const Sum all[SUMS] = {__reduce_add_sync(lanes, unsigned(quantity[k])), __reduce_add_sync(lanes, unsigned(price[k])), sum_of(lanes, discounted),
+                                   sum_of(lanes, charge), __reduce_add_sync(lanes, unsigned(discount[k])), Sum(__popc(lanes))};
+            if (group >= 0 && threadIdx.x % 32 == __ffs(lanes) - 1)
+                for (int k = 0; k < SUMS; ++k) atomicAdd(&sums[group][k], all[k]);
+        }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) atomicAdd(&out[i], sums[i / SUMS][i % SUMS]);
+}
 __global__ void a_group_after_another(Items items, Sum *out) {
     __shared__ Sum sums[GROUPS][SUMS];
     for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) sums[i / SUMS][i % SUMS] = 0;
@@ -125,6 +150,7 @@ int main() {
     const Items items = {drawn<int>(ROWS, 1, 51, 1), drawn<int>(ROWS, 90000, 10500000, 2), drawn<int>(ROWS, 0, 11, 3), drawn<int>(ROWS, 0, 9, 4), copied(shipped), copied(flag), copied(status)};
     Sum *out = get<Sum>(GROUPS * SUMS);
     judge({{"as_it_is", [=] { as_it_is<<<1056, 256>>>(items, out); }}, {"summed_in_the_warp", [=] { summed_in_the_warp<<<1056, 256>>>(items, out); }},
-           {"a_group_after_another", [=] { a_group_after_another<<<1056, 256>>>(items, out); }}, {"expert", [=] { expert<<<264, 256>>>(items, out); }}},
+           {"a_group_after_another", [=] { a_group_after_another<<<1056, 256>>>(items, out); }}, {"four_rows", [=] { four_rows<<<1056, 256>>>(items, out); }},
+           {"expert", [=] { expert<<<264, 256>>>(items, out); }}},
           {{out, GROUPS * SUMS}}, [=] { check(cudaMemsetAsync(out, 0, GROUPS * SUMS * sizeof(Sum))); });
 }

@@ -4,7 +4,7 @@
 
 #include "../tried/tried.cuh"
 
-constexpr int VERTICES = 1 << 19, WORDS = 8, MOST = 2048;
+constexpr int VERTICES = 1 << 19, WORDS = 8, MOST = 2048, LONG = 128;
 
 struct Set {
     unsigned word[WORDS];
@@ -53,8 +53,44 @@ __global__ void eight_lanes(const int *starts, const int *neighbours, const Set 
     if (found) atomicAdd(reached, __popc(found));
 }
 
+__global__ void eight_lanes_sorted(const int *order, const int *starts, const int *neighbours, const Set *frontier, Set *seen, Set *next, int *reached) {
+    const int i = (blockIdx.x * blockDim.x + threadIdx.x) / WORDS, w = threadIdx.x % WORDS;
+    if (i >= VERTICES) return;
+    const int v = order[i];
+    unsigned found = 0;
+    for (int e = starts[v]; e < starts[v + 1]; ++e) found |= frontier[neighbours[e]].word[w];
+    found &= ~seen[v].word[w];
+    seen[v].word[w] |= found;
+    next[v].word[w] = found;
+    if (found) atomicAdd(reached, __popc(found));
+}
+// The first blocks take a long list each, the others the rest as before.
+__global__ void __launch_bounds__(256) long_by_blocks(const int *long_ones, int long_count, const int *starts, const int *neighbours, const Set *frontier, Set *seen, Set *next, int *reached) {
+    const int w = threadIdx.x % WORDS;
+    const bool whole = blockIdx.x < long_count;
+    const int v = whole ? long_ones[blockIdx.x] : ((blockIdx.x - long_count) * blockDim.x + threadIdx.x) / WORDS;
+    const int begin = starts[v], end = starts[v + 1];
+    unsigned found = 0;
+    if (whole) {
+        __shared__ unsigned joined[WORDS];
+        if (threadIdx.x < WORDS) joined[threadIdx.x] = 0;
+        __syncthreads();
+        for (int e = begin + threadIdx.x / WORDS; e < end; e += blockDim.x / WORDS) found |= frontier[neighbours[e]].word[w];
+        atomicOr(&joined[w], found);
+        __syncthreads();
+        if (threadIdx.x >= WORDS) return;
+        found = joined[w];
+    } else {
+        if (end - begin > LONG) return;
+        for (int e = begin; e < end; ++e) found |= frontier[neighbours[e]].word[w];
+    }
+    found &= ~seen[v].word[w];
+    seen[v].word[w] |= found;
+    next[v].word[w] = found;
+    if (found) atomicAdd(reached, __popc(found));
+}
+
 // Eight lanes a vertex, a pair of them a neighbour's set: four neighbours at a time, long lists by the whole warp.
-constexpr int LONG = 128;
 __device__ __forceinline__ void join(uint4 &a, uint4 b) { a.x |= b.x, a.y |= b.y, a.z |= b.z, a.w |= b.w; }
 __device__ __forceinline__ void join_over(uint4 &a, int lanes) {
     a.x |= __shfl_xor_sync(~0u, a.x, lanes), a.y |= __shfl_xor_sync(~0u, a.y, lanes);
@@ -123,9 +159,13 @@ int main() {
     std::iota(sorted.begin(), sorted.end(), 0);
     std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) { return starts[a + 1] - starts[a] > starts[b + 1] - starts[b]; });
     const int *order = copied(sorted);
+    int long_count = 0;
+    while (starts[sorted[long_count] + 1] - starts[sorted[long_count]] > LONG) ++long_count;
     judge({{"as_it_is", [=] { as_it_is<<<VERTICES / 256, 256>>>(first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
            {"sorted_by_degree", [=] { sorted_by_degree<<<VERTICES / 256, 256>>>(order, first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
            {"eight_lanes", [=] { eight_lanes<<<VERTICES * WORDS / 256, 256>>>(first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
+           {"eight_lanes_sorted", [=] { eight_lanes_sorted<<<VERTICES * WORDS / 256, 256>>>(order, first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
+           {"long_by_blocks", [=] { long_by_blocks<<<long_count + VERTICES * WORDS / 256, 256>>>(order, long_count, first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
            {"expert", [=] { expert<<<VERTICES / 32, 256>>>(first, neighbours, reinterpret_cast<const uint4 *>(frontier), reinterpret_cast<uint4 *>(seen), reinterpret_cast<uint4 *>(next), reached); }}},
           {{seen, some.size()}, {next, some.size()}, {reached, 1}},
           [=] {

@@ -82,6 +82,55 @@ __global__ void __launch_bounds__(NODES) field_in_shared(const double *u, const 
         sum += derivative[l][i] * in_r[k][j][l] + derivative[l][j] * in_s[k][l][i] + derivative[l][k] * in_t[l][j][i];
     out[node] = sum;
 }
+__global__ void __launch_bounds__(NODES) metric_by_vectors(const double *u, const Metric *metric, const double *d, double *out) {
+    __shared__ double field[N][N][N], derivative[N][N], in_r[N][N][N], in_s[N][N][N], in_t[N][N][N];
+    const int i = threadIdx.x, j = threadIdx.y, k = threadIdx.z;
+    const size_t node = size_t(blockIdx.x) * NODES + (k * N + j) * N + i;
+    field[k][j][i] = u[node];
+    if (k == 0) derivative[j][i] = d[j * N + i];
+    __syncthreads();
+    double ur = 0.0, us = 0.0, ut = 0.0;
+    for (int l = 0; l < N; ++l) {
+        ur += derivative[i][l] * field[k][j][l];
+        us += derivative[j][l] * field[k][l][i];
+        ut += derivative[k][l] * field[l][j][i];
+    }
+    const double2 *three = reinterpret_cast<const double2 *>(metric + node);
+    const double2 first = three[0], second = three[1], third = three[2];
+    const Metric m = {first.x, first.y, second.x, second.y, third.x, third.y};
+    in_r[k][j][i] = m.rr * ur + m.rs * us + m.rt * ut;
+    in_s[k][j][i] = m.rs * ur + m.ss * us + m.st * ut;
+    in_t[k][j][i] = m.rt * ur + m.st * us + m.tt * ut;
+    __syncthreads();
+    double sum = 0.0;
+    for (int l = 0; l < N; ++l)
+        sum += derivative[l][i] * in_r[k][j][l] + derivative[l][j] * in_s[k][l][i] + derivative[l][k] * in_t[l][j][i];
+    out[node] = sum;
+}
+__global__ void __launch_bounds__(NODES) metric_as_arrays(const double *u, const double *metric, const double *d, double *out) {
+    __shared__ double field[N][N][N], derivative[N][N], in_r[N][N][N], in_s[N][N][N], in_t[N][N][N];
+    const int i = threadIdx.x, j = threadIdx.y, k = threadIdx.z;
+    const size_t node = size_t(blockIdx.x) * NODES + (k * N + j) * N + i;
+    field[k][j][i] = u[node];
+    if (k == 0) derivative[j][i] = d[j * N + i];
+    __syncthreads();
+    double ur = 0.0, us = 0.0, ut = 0.0;
+    for (int l = 0; l < N; ++l) {
+        ur += derivative[i][l] * field[k][j][l];
+        us += derivative[j][l] * field[k][l][i];
+        ut += derivative[k][l] * field[l][j][i];
+    }
+    const size_t count = size_t(ELEMENTS) * NODES;  // metric[term][node]
+    const Metric m = {metric[node], metric[count + node], metric[2 * count + node], metric[3 * count + node], metric[4 * count + node], metric[5 * count + node]};
+    in_r[k][j][i] = m.rr * ur + m.rs * us + m.rt * ut;
+    in_s[k][j][i] = m.rs * ur + m.ss * us + m.st * ut;
+    in_t[k][j][i] = m.rt * ur + m.st * us + m.tt * ut;
+    __syncthreads();
+    double sum = 0.0;
+    for (int l = 0; l < N; ++l)
+        sum += derivative[l][i] * in_r[k][j][l] + derivative[l][j] * in_s[k][l][i] + derivative[l][k] * in_t[l][j][i];
+    out[node] = sum;
+}
 
 // A thread a column of the element: what runs along t stays in registers, what runs along r and s goes by shared memory.
 __global__ void __launch_bounds__(N * N, 8) expert(const double *__restrict__ u, const Metric *__restrict__ metric, const double *__restrict__ d, double *__restrict__ out) {
@@ -127,14 +176,22 @@ __global__ void __launch_bounds__(N * N, 8) expert(const double *__restrict__ u,
     }
 }
 
+__global__ void turned(const double *from, double *to, size_t count) {
+    const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+    if (i < 6 * count) to[i % 6 * count + i / 6] = from[i];
+}
+
 int main() {
     const size_t count = size_t(ELEMENTS) * NODES;
     const double *u = drawn<double>(count, -1, 1, 1), *d = drawn<double>(N * N, -2, 2, 2);
     const Metric *metric = reinterpret_cast<const Metric *>(drawn<double>(6 * count, 0.1, 1, 3));
-    double *out = get<double>(count);
+    double *out = get<double>(count), *terms = get<double>(6 * count);
+    turned<<<6 * count / 256, 256>>>(reinterpret_cast<const double *>(metric), terms, count);
     judge({{"as_it_is", [=] { as_it_is<<<ELEMENTS, dim3(N, N, N)>>>(u, metric, d, out); }},
            {"four_along_x", [=] { four_along_x<<<ELEMENTS, dim3(N / FOUR, N, N)>>>(u, metric, d, out); }},
            {"field_in_shared", [=] { field_in_shared<<<ELEMENTS, dim3(N, N, N)>>>(u, metric, d, out); }},
+           {"metric_by_vectors", [=] { metric_by_vectors<<<ELEMENTS, dim3(N, N, N)>>>(u, metric, d, out); }},
+           {"metric_as_arrays", [=] { metric_as_arrays<<<ELEMENTS, dim3(N, N, N)>>>(u, terms, d, out); }},
            {"expert", [=] { expert<<<ELEMENTS, dim3(N, N)>>>(u, metric, d, out); }}},
           {{out, count}});
 }

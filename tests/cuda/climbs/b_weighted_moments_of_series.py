@@ -43,11 +43,11 @@ def next_carried(returns, mean, deviation, steps, series, weight, BLOCK: tl.cons
 
 
 @triton.jit
-def three_stages(returns, mean, deviation, steps, series, weight, BLOCK: tl.constexpr):
+def staged(returns, mean, deviation, steps, series, weight, BLOCK: tl.constexpr, STAGES: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     m = tl.load(returns + at)
     v = tl.zeros((BLOCK,), tl.float32)
-    for step in tl.range(steps, num_stages=3):
+    for step in tl.range(steps, num_stages=STAGES):
         x = tl.load(returns + step * series + at)
         off = x - m
         m += weight * off
@@ -90,7 +90,8 @@ out = (returns, mean, deviation, STEPS, SERIES, WEIGHT)
 forms: dict[str, Form] = {
     "as_it_is": lambda: as_it_is[(SERIES // 128,)](*out, 128),
     "next_carried": lambda: next_carried[(SERIES // 128,)](*out, 128),
-    "three_stages": lambda: three_stages[(SERIES // 128,)](*out, 128),
+    "three_stages": lambda: staged[(SERIES // 128,)](*out, 128, 3),
+    "ten_stages": lambda: staged[(SERIES // 128,)](*out, 128, 10),
     "blocks_of_32": lambda: as_it_is[(SERIES // 32,)](*out, 32, num_warps=1),
     "expert": lambda: expert[(SERIES // 16,)](*out, 128, 16),
 }

@@ -34,6 +34,42 @@ __global__ void text_in_registers(const char *text, int letters, const char *wor
         if (same) atomicAdd(&counts[w], 1);
     }
 }
+__global__ void first_letter_first(const char *text, int letters, const char *words, const int *lengths, int *counts) {
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    char own[LONGEST];
+#pragma unroll
+    for (int i = 0; i < LONGEST; ++i) own[i] = at + i < letters ? text[at + i] : 0;
+    for (int w = 0; w < WORDS; ++w) {
+        if (own[0] != words[w * ROOM]) continue;
+        const int length = lengths[w];
+        if (at + length > letters) continue;
+        bool same = true;
+#pragma unroll
+        for (int i = 1; i < LONGEST; ++i) {
+            if (i == length || !same) break;
+            same = own[i] == words[w * ROOM + i];
+        }
+        if (same) atomicAdd(&counts[w], 1);
+    }
+}
+// Of each letter a bit for each word that it begins.
+__global__ void first_letters_as_bits(const char *text, int letters, const char *words, const unsigned long long *begun, const int *lengths, int *counts) {
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    char own[LONGEST];
+#pragma unroll
+    for (int i = 0; i < LONGEST; ++i) own[i] = at + i < letters ? text[at + i] : 0;
+    for (unsigned long long left = begun[own[0]]; left; left &= left - 1) {
+        const int w = __ffsll(left) - 1, length = lengths[w];
+        if (at + length > letters) continue;
+        bool same = true;
+#pragma unroll
+        for (int i = 1; i < LONGEST; ++i) {
+            if (i == length || !same) break;
+            same = own[i] == words[w * ROOM + i];
+        }
+        if (same) atomicAdd(&counts[w], 1);
+    }
+}
 __global__ void words_in_shared(const char *text, int letters, const char *words, const int *lengths, int *counts) {
     __shared__ char kept[WORDS * ROOM];
     __shared__ int long_as[WORDS];
@@ -124,9 +160,14 @@ int main() {
     const int *of = copied(lengths);
     int *counts = get<int>(WORDS);
     unsigned long long *masks = get<unsigned long long>(128);
+    std::vector<unsigned long long> bits(128);
+    for (int w = 0; w < WORDS; ++w) bits[words[w * ROOM]] |= 1ull << w;
+    const unsigned long long *begun = copied(bits);
     judge({{"as_it_is", [=] { as_it_is<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
            {"text_in_registers", [=] { text_in_registers<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
            {"words_in_shared", [=] { words_in_shared<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
+           {"first_letter_first", [=] { first_letter_first<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
+           {"first_letters_as_bits", [=] { first_letters_as_bits<<<LETTERS / 256, 256>>>(own, LETTERS, sought, begun, of, counts); }},
            {"expert", [=] { expert<<<LETTERS / PLACES / 256, 256>>>(reinterpret_cast<const uint4 *>(own), LETTERS, sought, of, counts); }},
            {"expert_masks_once", [=] {
                 masks_once<<<1, 128>>>(sought, masks);
