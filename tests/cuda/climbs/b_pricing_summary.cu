@@ -98,6 +98,34 @@ __global__ void a_group_after_another(Items items, Sum *out) {
     for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) atomicAdd(&out[i], sums[i / SUMS][i % SUMS]);
 }
 
+// Each row is added to the sums of every group, as nothing to those of the others; a warp's are added up at the end.
+__global__ void all_groups_one_computation(Items items, Sum *out) {
+    __shared__ Sum sums[GROUPS][SUMS];
+    for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) sums[i / SUMS][i % SUMS] = 0;
+    __syncthreads();
+    Sum own[GROUPS][SUMS] = {};
+    for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < ROWS; row += gridDim.x * blockDim.x) {
+        const int flag = items.flag[row] == 'A' ? 0 : items.flag[row] == 'N' ? 1 : 2;
+        const int group = items.shipped[row] > LAST ? -1 : 2 * flag + (items.status[row] == 'O');
+        const Sum discounted = Sum(items.price[row]) * (100 - items.discount[row]);
+        const Sum all[SUMS] = {Sum(items.quantity[row]), Sum(items.price[row]), discounted, discounted * (100 + items.tax[row]), Sum(items.discount[row]), 1};
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+            for (int k = 0; k < SUMS; ++k) own[g][k] += g == group ? all[k] : 0;
+    }
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+        for (int k = 0; k < SUMS; ++k) {
+            Sum sum = own[g][k];
+            for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+            if (threadIdx.x % 32 == 0) atomicAdd(&sums[g][k], sum);
+        }
+    __syncthreads();
+    for (int i = threadIdx.x; i < GROUPS * SUMS; i += blockDim.x) atomicAdd(&out[i], sums[i / SUMS][i % SUMS]);
+}
+
 // A thread keeps the sums of all groups in registers, the small ones in 32 bits, of four rows at a time.
 __global__ void __launch_bounds__(256, 2) expert(Items items, Sum *__restrict__ out) {
     Sum price[GROUPS] = {}, discounted[GROUPS] = {}, charge[GROUPS] = {};
@@ -151,6 +179,7 @@ int main() {
     Sum *out = get<Sum>(GROUPS * SUMS);
     judge({{"as_it_is", [=] { as_it_is<<<1056, 256>>>(items, out); }}, {"summed_in_the_warp", [=] { summed_in_the_warp<<<1056, 256>>>(items, out); }},
            {"a_group_after_another", [=] { a_group_after_another<<<1056, 256>>>(items, out); }}, {"four_rows", [=] { four_rows<<<1056, 256>>>(items, out); }},
+           {"all_groups_one_computation", [=] { all_groups_one_computation<<<1056, 256>>>(items, out); }},
            {"expert", [=] { expert<<<264, 256>>>(items, out); }}},
           {{out, GROUPS * SUMS}}, [=] { check(cudaMemsetAsync(out, 0, GROUPS * SUMS * sizeof(Sum))); });
 }

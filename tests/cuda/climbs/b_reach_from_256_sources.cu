@@ -90,6 +90,37 @@ __global__ void __launch_bounds__(256) long_by_blocks(const int *long_ones, int 
     if (found) atomicAdd(reached, __popc(found));
 }
 
+__global__ void __launch_bounds__(256) counted_by_block(const int *long_ones, int long_count, const int *starts, const int *neighbours, const Set *frontier, Set *seen, Set *next, int *reached) {
+    const int w = threadIdx.x % WORDS;
+    const bool whole = blockIdx.x < long_count;
+    const int v = whole ? long_ones[blockIdx.x] : ((blockIdx.x - long_count) * blockDim.x + threadIdx.x) / WORDS;
+    const int begin = starts[v], end = starts[v + 1];
+    unsigned found = 0;
+    if (whole) {
+        __shared__ unsigned joined[WORDS];
+        if (threadIdx.x < WORDS) joined[threadIdx.x] = 0;
+        __syncthreads();
+        for (int e = begin + threadIdx.x / WORDS; e < end; e += blockDim.x / WORDS) found |= frontier[neighbours[e]].word[w];
+        atomicOr(&joined[w], found);
+        __syncthreads();
+        found = threadIdx.x < WORDS ? joined[w] : 0;
+    } else if (end - begin <= LONG) {
+        for (int e = begin; e < end; ++e) found |= frontier[neighbours[e]].word[w];
+    }
+    if (whole ? threadIdx.x < WORDS : end - begin <= LONG) {
+        found &= ~seen[v].word[w];
+        seen[v].word[w] |= found;
+        next[v].word[w] = found;
+    }
+    __shared__ int count;
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    const int of_warp = __reduce_add_sync(~0u, __popc(found));
+    if (threadIdx.x % 32 == 0) atomicAdd(&count, of_warp);
+    __syncthreads();
+    if (threadIdx.x == 0 && count) atomicAdd(reached, count);
+}
+
 // Eight lanes a vertex, a pair of them a neighbour's set: four neighbours at a time, long lists by the whole warp.
 __device__ __forceinline__ void join(uint4 &a, uint4 b) { a.x |= b.x, a.y |= b.y, a.z |= b.z, a.w |= b.w; }
 __device__ __forceinline__ void join_over(uint4 &a, int lanes) {
@@ -166,6 +197,7 @@ int main() {
            {"eight_lanes", [=] { eight_lanes<<<VERTICES * WORDS / 256, 256>>>(first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
            {"eight_lanes_sorted", [=] { eight_lanes_sorted<<<VERTICES * WORDS / 256, 256>>>(order, first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
            {"long_by_blocks", [=] { long_by_blocks<<<long_count + VERTICES * WORDS / 256, 256>>>(order, long_count, first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
+           {"counted_by_block", [=] { counted_by_block<<<long_count + VERTICES * WORDS / 256, 256>>>(order, long_count, first, neighbours, reinterpret_cast<const Set *>(frontier), reinterpret_cast<Set *>(seen), reinterpret_cast<Set *>(next), reached); }},
            {"expert", [=] { expert<<<VERTICES / 32, 256>>>(first, neighbours, reinterpret_cast<const uint4 *>(frontier), reinterpret_cast<uint4 *>(seen), reinterpret_cast<uint4 *>(next), reached); }}},
           {{seen, some.size()}, {next, some.size()}, {reached, 1}},
           [=] {

@@ -132,6 +132,49 @@ __global__ void __launch_bounds__(NODES) metric_as_arrays(const double *u, const
     out[node] = sum;
 }
 
+// SEVERAL neighbours along t a thread.
+template <int SEVERAL> __device__ __forceinline__ void along_t(const double *u, const Metric *metric, const double *d, double *out) {
+    __shared__ double field[N][N][N], derivative[N][N], in_r[N][N][N], in_s[N][N][N], in_t[N][N][N];
+    const int i = threadIdx.x, j = threadIdx.y, k = SEVERAL * threadIdx.z;
+    const size_t node = size_t(blockIdx.x) * NODES + (k * N + j) * N + i;
+#pragma unroll
+    for (int n = 0; n < SEVERAL; ++n) field[k + n][j][i] = u[node + n * N * N];
+    if (k == 0) derivative[j][i] = d[j * N + i];
+    __syncthreads();
+    double ur[SEVERAL] = {}, us[SEVERAL] = {}, ut[SEVERAL] = {};
+#pragma unroll
+    for (int l = 0; l < N; ++l) {
+        const double for_r = derivative[i][l], for_s = derivative[j][l], along = field[l][j][i];
+#pragma unroll
+        for (int n = 0; n < SEVERAL; ++n) {
+            ur[n] += for_r * field[k + n][j][l];
+            us[n] += for_s * field[k + n][l][i];
+            ut[n] += derivative[k + n][l] * along;
+        }
+    }
+#pragma unroll
+    for (int n = 0; n < SEVERAL; ++n) {
+        const double2 *three = reinterpret_cast<const double2 *>(metric + node + n * N * N);
+        const double2 first = three[0], second = three[1], third = three[2];
+        const Metric m = {first.x, first.y, second.x, second.y, third.x, third.y};
+        in_r[k + n][j][i] = m.rr * ur[n] + m.rs * us[n] + m.rt * ut[n];
+        in_s[k + n][j][i] = m.rs * ur[n] + m.ss * us[n] + m.st * ut[n];
+        in_t[k + n][j][i] = m.rt * ur[n] + m.st * us[n] + m.tt * ut[n];
+    }
+    __syncthreads();
+    double sum[SEVERAL] = {};
+#pragma unroll
+    for (int l = 0; l < N; ++l) {
+        const double for_r = derivative[l][i], for_s = derivative[l][j], along = in_t[l][j][i];
+#pragma unroll
+        for (int n = 0; n < SEVERAL; ++n) sum[n] += for_r * in_r[k + n][j][l] + for_s * in_s[k + n][l][i] + derivative[l][k + n] * along;
+    }
+#pragma unroll
+    for (int n = 0; n < SEVERAL; ++n) out[node + n * N * N] = sum[n];
+}
+__global__ void __launch_bounds__(NODES / 4) four_along_t(const double *u, const Metric *metric, const double *d, double *out) { along_t<4>(u, metric, d, out); }
+__global__ void __launch_bounds__(NODES / 8) eight_along_t(const double *u, const Metric *metric, const double *d, double *out) { along_t<8>(u, metric, d, out); }
+
 // A thread a column of the element: what runs along t stays in registers, what runs along r and s goes by shared memory.
 __global__ void __launch_bounds__(N * N, 8) expert(const double *__restrict__ u, const Metric *__restrict__ metric, const double *__restrict__ d, double *__restrict__ out) {
     __shared__ double field[N][N][N], in_r[N][N][N], in_s[N][N][N], derivative[N][N];
@@ -192,6 +235,8 @@ int main() {
            {"field_in_shared", [=] { field_in_shared<<<ELEMENTS, dim3(N, N, N)>>>(u, metric, d, out); }},
            {"metric_by_vectors", [=] { metric_by_vectors<<<ELEMENTS, dim3(N, N, N)>>>(u, metric, d, out); }},
            {"metric_as_arrays", [=] { metric_as_arrays<<<ELEMENTS, dim3(N, N, N)>>>(u, terms, d, out); }},
+           {"four_along_t", [=] { four_along_t<<<ELEMENTS, dim3(N, N, N / 4)>>>(u, metric, d, out); }},
+           {"eight_along_t", [=] { eight_along_t<<<ELEMENTS, dim3(N, N, N / 8)>>>(u, metric, d, out); }},
            {"expert", [=] { expert<<<ELEMENTS, dim3(N, N)>>>(u, metric, d, out); }}},
           {{out, count}});
 }

@@ -70,6 +70,25 @@ __global__ void first_letters_as_bits(const char *text, int letters, const char 
         if (same) atomicAdd(&counts[w], 1);
     }
 }
+__device__ __forceinline__ void compared(unsigned long long left, int at, const char *text, int letters, const char *words, const int *lengths, int *counts) {
+    for (; left; left &= left - 1) {
+        const int w = __ffsll(left) - 1, length = lengths[w];
+        if (at + length > letters) continue;
+        int i = 1;
+        while (i < length && text[at + i] == words[w * ROOM + i]) ++i;
+        if (i == length) atomicAdd(&counts[w], 1);
+    }
+}
+__global__ void letters_behind_the_test(const char *text, int letters, const char *words, const unsigned long long *begun, const int *lengths, int *counts) {
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    compared(begun[text[at]], at, text, letters, words, lengths, counts);
+}
+__global__ void two_letters_as_bits(const char *text, int letters, const char *words, const unsigned long long *begun, const unsigned long long *second, const int *lengths, int *counts) {
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned long long left = begun[text[at]];
+    if (left && at + 1 < letters) left &= second[text[at + 1]];
+    compared(left, at, text, letters, words, lengths, counts);
+}
 __global__ void words_in_shared(const char *text, int letters, const char *words, const int *lengths, int *counts) {
     __shared__ char kept[WORDS * ROOM];
     __shared__ int long_as[WORDS];
@@ -160,14 +179,16 @@ int main() {
     const int *of = copied(lengths);
     int *counts = get<int>(WORDS);
     unsigned long long *masks = get<unsigned long long>(128);
-    std::vector<unsigned long long> bits(128);
-    for (int w = 0; w < WORDS; ++w) bits[words[w * ROOM]] |= 1ull << w;
-    const unsigned long long *begun = copied(bits);
+    std::vector<unsigned long long> bits(256);
+    for (int w = 0; w < WORDS; ++w) bits[words[w * ROOM]] |= 1ull << w, bits[128 + words[w * ROOM + 1]] |= 1ull << w;
+    const unsigned long long *begun = copied(bits), *second = begun + 128;
     judge({{"as_it_is", [=] { as_it_is<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
            {"text_in_registers", [=] { text_in_registers<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
            {"words_in_shared", [=] { words_in_shared<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
            {"first_letter_first", [=] { first_letter_first<<<LETTERS / 256, 256>>>(own, LETTERS, sought, of, counts); }},
            {"first_letters_as_bits", [=] { first_letters_as_bits<<<LETTERS / 256, 256>>>(own, LETTERS, sought, begun, of, counts); }},
+           {"letters_behind_the_test", [=] { letters_behind_the_test<<<LETTERS / 256, 256>>>(own, LETTERS, sought, begun, of, counts); }},
+           {"two_letters_as_bits", [=] { two_letters_as_bits<<<LETTERS / 256, 256>>>(own, LETTERS, sought, begun, second, of, counts); }},
            {"expert", [=] { expert<<<LETTERS / PLACES / 256, 256>>>(reinterpret_cast<const uint4 *>(own), LETTERS, sought, of, counts); }},
            {"expert_masks_once", [=] {
                 masks_once<<<1, 128>>>(sought, masks);
