@@ -96,6 +96,48 @@ __global__ void four_through_shared(const float2 *signal, const float2 *taps, fl
         if (first + k < count) out[first + k] = tile[k];
 }
 
+// Third step, redundant loads again: 16 results a thread, or signal and taps in shared memory.
+__global__ void sixteen_by_vectors(const float2 *signal, const float2 *taps, float2 *out, int count, int length) {
+    const int i = (blockIdx.x * blockDim.x + threadIdx.x) * 16;
+    if (i >= count) return;
+    float2 sum[16] = {}, x[20];
+    for (int j = 4; j < 20; j += 4) take_four(x + j, signal + i + length - 4 + j);
+    for (int k = 0; k < length; k += 4) {
+        take_four(x, signal + i + length - 4 - k);
+#pragma unroll
+        for (int t = 0; t < 4; ++t) {
+            const float2 h = taps[k + t];
+#pragma unroll
+            for (int j = 0; j < 16; ++j) {
+                sum[j].x += x[3 - t + j].x * h.x - x[3 - t + j].y * h.y;
+                sum[j].y += x[3 - t + j].x * h.y + x[3 - t + j].y * h.x;
+            }
+        }
+#pragma unroll
+        for (int j = 19; j > 3; --j) x[j] = x[j - 4];
+    }
+    auto to = reinterpret_cast<float4 *>(out + i);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) to[j] = make_float4(sum[2 * j].x, sum[2 * j].y, sum[2 * j + 1].x, sum[2 * j + 1].y);
+}
+__global__ void four_and_taps_in_shared(const float2 *signal, const float2 *taps, float2 *out, int count, int length) {
+    __shared__ __align__(16) float2 tile[4 * 256 + TAPS], held[TAPS];
+    const int first = blockIdx.x * blockDim.x * 4, i = threadIdx.x * 4;
+    for (int k = threadIdx.x; k < 4 * blockDim.x + length; k += blockDim.x) tile[k] = signal[first + k];
+    if (threadIdx.x < length) held[threadIdx.x] = taps[threadIdx.x];
+    __syncthreads();
+    if (first + i >= count) return;
+    float2 sum[4] = {}, x[8];
+    take_four(x + 4, tile + i + length);
+    for (int k = 0; k < length; k += 4) {
+        take_four(x, tile + i + length - 4 - k);
+        add_four(sum, x, held, k);
+        for (int j = 0; j < 4; ++j) x[j + 4] = x[j];
+    }
+    auto to = reinterpret_cast<float4 *>(out + first + i);
+    to[0] = make_float4(sum[0].x, sum[0].y, sum[1].x, sum[1].y), to[1] = make_float4(sum[2].x, sum[2].y, sum[3].x, sum[3].y);
+}
+
 // A thread makes eight samples in a row out of a window in registers; taps are operands in constants.
 struct Taps { float2 of[TAPS]; };
 constexpr int EACH = 8, THREADS = 128, SPAN = EACH * THREADS;
@@ -129,7 +171,7 @@ __global__ void __launch_bounds__(THREADS) expert(const float2 *__restrict__ sig
 
 int main() {
     float2 *out = get<float2>(COUNT);
-    const float2 *signal = reinterpret_cast<float2 *>(drawn<float>(2 * (COUNT + TAPS + 4), -1, 1, 1));
+    const float2 *signal = reinterpret_cast<float2 *>(drawn<float>(2 * (COUNT + TAPS + 16), -1, 1, 1));
     std::vector<float2> host(TAPS);
     Taps values;
     for (int k = 0; k < TAPS; ++k) values.of[k] = host[k] = make_float2(std::cos(0.3f * k) * (1.f + k % 5), std::sin(0.7f * k));
@@ -140,6 +182,8 @@ int main() {
         {"tile_in_shared", [=] { tile_in_shared<<<COUNT / 256, 256>>>(signal, taps, out, COUNT, TAPS); }},
         {"four_by_vectors", [=] { four_by_vectors<<<COUNT / 256 / 4, 256>>>(signal, taps, out, COUNT, TAPS); }},
         {"four_through_shared", [=] { four_through_shared<<<COUNT / 256 / 4, 256>>>(signal, taps, out, COUNT, TAPS); }},
+        {"sixteen_by_vectors", [=] { sixteen_by_vectors<<<COUNT / 256 / 16, 256>>>(signal, taps, out, COUNT, TAPS); }},
+        {"four_and_taps_in_shared", [=] { four_and_taps_in_shared<<<COUNT / 256 / 4, 256>>>(signal, taps, out, COUNT, TAPS); }},
         {"expert", [=] { expert<<<COUNT / SPAN, THREADS>>>(signal, values, out); }},
     }, {{reinterpret_cast<float *>(out), size_t(2) * COUNT}});
 }

@@ -86,8 +86,8 @@ __global__ void tile_four_beside(Search search) {
     for (int k = 0; k < 4; ++k)
         if (x + k < places && y < places) search.score[y * places + x + k] = sum[k];
 }
-__global__ void tile_four_below(Search search) {
-    __shared__ float tile[63 + PART][16 + PART], part[PART][PART];
+template <int PITCH_OF> __device__ __forceinline__ void four_below(Search search) {
+    __shared__ float tile[63 + PART][PITCH_OF], part[PART][PART];
     const int left = blockIdx.x * 16, top = blockIdx.y * 64, x = left + threadIdx.x, y = top + threadIdx.y * 4, places = search.side - search.size + 1;
     for (int row = threadIdx.y; row < 63 + PART; row += 16)
         for (int column = threadIdx.x; column < 16 + PART; column += 16)
@@ -99,11 +99,11 @@ __global__ void tile_four_below(Search search) {
     for (int column = 0; column < PART; ++column) {
         const float *line = tile[threadIdx.y * 4] + threadIdx.x + column;
         float seen[4];
-        for (int k = 0; k < 3; ++k) seen[k + 1] = line[k * (16 + PART)];
+        for (int k = 0; k < 3; ++k) seen[k + 1] = line[k * PITCH_OF];
 #pragma unroll
         for (int row = 0; row < PART; ++row) {
             for (int k = 0; k < 3; ++k) seen[k] = seen[k + 1];
-            seen[3] = line[(row + 3) * (16 + PART)];
+            seen[3] = line[(row + 3) * PITCH_OF];
             const float wanted = part[row][column];
             for (int k = 0; k < 4; ++k) {
                 const float off = seen[k] - wanted;
@@ -114,6 +114,9 @@ __global__ void tile_four_below(Search search) {
     for (int k = 0; k < 4; ++k)
         if (x < places && y + k < places) search.score[(y + k) * places + x] = sum[k];
 }
+__global__ void tile_four_below(Search search) { four_below<16 + PART>(search); }
+// Third step, bank conflicts: rows padded, so that both halves of a warp meet different banks.
+__global__ void four_below_padded(Search search) { four_below<16 + PART + 4>(search); }
 
 // A thread scores four by four places; the picture's tile and the template lie in shared memory.
 constexpr int WIDE = 128, HIGH = 32, PITCH = WIDE + PART, TILE_ROWS = HIGH + PART - 1;
@@ -177,6 +180,7 @@ int main() {
         {"tile_in_shared", [=] { tile_in_shared<<<grid, dim3(16, 16)>>>(search); }},
         {"tile_four_beside", [=] { tile_four_beside<<<dim3((PLACES + 63) / 64, (PLACES + 15) / 16), dim3(16, 16)>>>(search); }},
         {"tile_four_below", [=] { tile_four_below<<<dim3((PLACES + 15) / 16, (PLACES + 63) / 64), dim3(16, 16)>>>(search); }},
+        {"four_below_padded", [=] { four_below_padded<<<dim3((PLACES + 15) / 16, (PLACES + 63) / 64), dim3(16, 16)>>>(search); }},
         {"expert", [=] { expert<<<tiles, dim3(32, 8), BYTES>>>(search); }},
     }, {{out, PLACES * PLACES}});
 }

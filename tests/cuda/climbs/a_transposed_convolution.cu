@@ -75,6 +75,32 @@ template <int EACH> __device__ __forceinline__ void row_of_pixels(Layer layer, i
 }
 __global__ void sixteen_in_registers(Layer layer, int pictures, int in, int out, int side) { row_of_pixels<16>(layer, pictures, in, out, side); }
 
+// Third step, branch divergence: both parities of rows go through the same two rows of weights.
+__global__ void four_one_way(Layer layer, int pictures, int in, int out, int side) {
+    const int big = 2 * side, index = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    if (index >= pictures * out * big * big) return;
+    const int column = index % big, row = index / big % big, o = index / (big * big) % out, picture = index / (big * big * out);
+    float sum[4];
+    for (int k = 0; k < 4; ++k) sum[k] = layer.bias[o];
+    for (int i = 0; i < in; ++i)
+        for (int half = 0; half < 2; ++half) {
+            const int ky = (row + 1) % 2 + 2 * half, above = (row + 1 - ky) / 2;
+            const bool inside = row + 1 >= ky && above < side;
+            const float *line = layer.x + ((picture * in + i) * side + above) * side, *weights = layer.weights + ((i * out + o) * 4 + ky) * 4;
+            float x[4], w[4];
+            for (int k = 0; k < 4; ++k) {
+                const int left = column / 2 - 1 + k;
+                x[k] = inside && left >= 0 && left < side ? line[left] : 0.f;
+                w[k] = weights[k];
+            }
+            sum[0] += x[1] * w[1] + x[0] * w[3];
+            sum[1] += x[2] * w[0] + x[1] * w[2];
+            sum[2] += x[2] * w[1] + x[1] * w[3];
+            sum[3] += x[3] * w[0] + x[2] * w[2];
+        }
+    for (int k = 0; k < 4; ++k) layer.y[index + k] = sum[k];
+}
+
 // A thread makes two by four pixels of eight maps: all four parities at two places, out of four rows of three inputs.
 constexpr int MAPS = 8, ROWS = 16, PIECE = 8;
 __global__ void __launch_bounds__(256, 2) expert(Layer layer) {
@@ -128,6 +154,7 @@ int main() {
         {"as_it_is", [=] { as_it_is<<<count / 256, 256>>>(layer, PICTURES, IN, OUT, SIDE); }},
         {"four_in_registers", [=] { four_in_registers<<<count / 4 / 256, 256>>>(layer, PICTURES, IN, OUT, SIDE); }},
         {"sixteen_in_registers", [=] { sixteen_in_registers<<<count / 16 / 256, 256>>>(layer, PICTURES, IN, OUT, SIDE); }},
+        {"four_one_way", [=] { four_one_way<<<count / 4 / 256, 256>>>(layer, PICTURES, IN, OUT, SIDE); }},
         {"expert", [=] { expert<<<dim3(OUT / MAPS, SIDE / ROWS, PICTURES), dim3(32, 8)>>>(layer); }},
     }, {{out, count}});
 }
