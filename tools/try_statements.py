@@ -7,7 +7,7 @@ stand in statements.json, in the order of the programs. A form whose results dif
 (tests/cuda/climbs) go on from there: a kernel as it is first written, what was said of it, then of what came of doing
 that, and so on, beside an expert's form, which was written before anything was said.
 
-Usage: try_statements.py    (needs nvcc, torch, Triton and a GPU; update_readme.py then writes the page's table)
+Usage: try_statements.py [FOLDER …]    (needs nvcc, torch, Triton and a GPU; update_readme.py then writes the page's table)
 """
 
 from __future__ import annotations
@@ -137,7 +137,8 @@ def timed(file: Path, kind: str, sources: Sequence[Path]) -> None:
     """Compile and time every form of the programs of a record anew."""
     record = json.loads(file.read_text("utf-8"))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
-        for one, program in zip(record[kind], pool.map(compiled, sources, repeat(folder)), strict=True):
+        programs = list(pool.map(compiled, sources, repeat(folder)))
+        for one, program in zip(record[kind], programs, strict=True):
             one["us"] = run(program)
     record |= {"gpu": device(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -145,10 +146,15 @@ def timed(file: Path, kind: str, sources: Sequence[Path]) -> None:
 
 def main() -> int:
     """Compile and time every form anew."""
-    options_of(__doc__).parse_args()
-    for file in sorted(TRIED.glob(f"*/{STATEMENTS}")):
-        timed(file, "statements", sorted(file.parent.glob("[0-9]*")))
-    for file in sorted(CLIMBS.glob("*.json")):
+    options = options_of(__doc__)
+    options.add_argument("folder", nargs="*", help="those of these folders (fixed, climbs …) instead of all")
+    chosen = options.parse_args().folder
+    for file in sorted([*TRIED.glob(f"*/{STATEMENTS}"), *CLIMBS.glob("*.json")]):
+        if chosen and file.parent.name not in chosen:
+            continue
+        if file.parent != CLIMBS:
+            timed(file, "statements", sorted(file.parent.glob("[0-9]*")))
+            continue
         names = [climb["program"] for climb in json.loads(file.read_text("utf-8"))["climbs"]]
         timed(file, "climbs", [next(CLIMBS.glob(f"{name}.*")) for name in names])
     return 0
