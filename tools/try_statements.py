@@ -7,7 +7,7 @@ stand in statements.json, in the order of the programs. A form whose results dif
 (tests/cuda/climbs) go on from there: a kernel as it is first written, what was said of it, then of what came of doing
 that, and so on, beside an expert's form, which was written before anything was said.
 
-Usage: try_statements.py [FOLDER …]    (needs nvcc, torch, Triton and a GPU; update_readme.py then writes the page's table)
+Usage: try_statements.py [FOLDER …]   (needs nvcc, torch, Triton and a GPU; update_readme.py then writes the tables)
 """
 
 from __future__ import annotations
