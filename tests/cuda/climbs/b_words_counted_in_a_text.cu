@@ -153,7 +153,7 @@ __device__ __forceinline__ void places_of(const uint4 *__restrict__ text, int le
 __global__ void __launch_bounds__(256) expert(const uint4 *text, int letters, const char *words, const int *lengths, int *counts) {
     places_of<false>(text, letters, words, nullptr, lengths, counts);
 }
-__global__ void __launch_bounds__(256) expert_masks_once(const uint4 *text, int letters, const char *words, const unsigned long long *masks, const int *lengths, int *counts) {
+__global__ void __launch_bounds__(256) masks_made_once(const uint4 *text, int letters, const char *words, const unsigned long long *masks, const int *lengths, int *counts) {
     places_of<true>(text, letters, words, masks, lengths, counts);
 }
 
@@ -190,9 +190,9 @@ int main() {
            {"letters_behind_the_test", [=] { letters_behind_the_test<<<LETTERS / 256, 256>>>(own, LETTERS, sought, begun, of, counts); }},
            {"two_letters_as_bits", [=] { two_letters_as_bits<<<LETTERS / 256, 256>>>(own, LETTERS, sought, begun, second, of, counts); }},
            {"expert", [=] { expert<<<LETTERS / PLACES / 256, 256>>>(reinterpret_cast<const uint4 *>(own), LETTERS, sought, of, counts); }},
-           {"expert_masks_once", [=] {
+           {"masks_made_once", [=] {
                 masks_once<<<1, 128>>>(sought, masks);
-                expert_masks_once<<<LETTERS / PLACES / 256, 256>>>(reinterpret_cast<const uint4 *>(own), LETTERS, sought, masks, of, counts);
+                masks_made_once<<<LETTERS / PLACES / 256, 256>>>(reinterpret_cast<const uint4 *>(own), LETTERS, sought, masks, of, counts);
             }}},
           {{counts, WORDS}}, [=] { check(cudaMemsetAsync(counts, 0, WORDS * sizeof(int))); });
 }
