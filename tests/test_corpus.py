@@ -326,3 +326,18 @@ def test_each_statement_that_was_tried_has_its_program_and_times() -> None:
         for one in tried:
             assert {"as_it_is", *one["beyond"]} < set(one["us"]), one["study"]
             assert one["low"] <= one["told"] <= one["high"], one["study"]
+
+
+def test_each_step_of_a_climb_has_its_forms_and_times() -> None:
+    climbs = ROOT / "tests" / "cuda" / "climbs"
+    files = sorted(climbs.glob("*.json"))
+    made = [climb for file in files for climb in json.loads(file.read_text("utf-8"))["climbs"]]
+    programs = {file.stem: file.read_text("utf-8") for file in climbs.glob("*.[cp]*")}
+    assert sorted(climb["program"] for climb in made) == sorted(programs)
+    for climb in made:
+        assert all(f'"{name}"' in programs[climb["program"]] for name in climb["us"]), climb["program"]
+        assert {"as_it_is", "expert"} <= set(climb["us"]), climb["program"]
+        for step in [*climb["steps"], *climb.get("told_of_expert", ())]:
+            assert {step["of"], *step.get("forms", ())} <= set(climb["us"]), climb["program"]
+            assert bool(step.get("forms")) != ("cannot" in step), climb["program"]
+            assert step["low"] <= step["told"] <= step["high"], climb["program"]

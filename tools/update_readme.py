@@ -335,6 +335,7 @@ def main() -> int:
             "again": try_statements.table("fixed", "flawed", again=True),
             "triton": try_statements.table("triton_fixed", "triton_flawed"),
             "triton_again": try_statements.table("triton_fixed", "triton_flawed", again=True),
+            "climbs": try_statements.climbs(),
         },
     }
     if not options.quick:
