@@ -127,7 +127,8 @@ def climbs() -> str:
         ),
         "",
         f"**{right} of {len(off)} steps bring {LEAST} % or more; what is told is off by {statistics.fmean(off):.1f} "
-        f"points ({statistics.median(off):.0f} in the median), {inside} lie inside the interval; {undone} could not be done. Of the logarithm of the expert's gain "
+        f"points ({statistics.median(off):.0f} in the median), {inside} lie inside the interval; "
+        f"{undone} could not be done. Of the logarithm of the expert's gain "
         f"{100 * statistics.median(shares):.0f} % come in the median, 90 % or more in "
         f"{sum(share >= 0.9 for share in shares)} of {len(shares)}** ({files[0]['gpu']}, {files[0]['date']}).",
     ]
