@@ -56,10 +56,10 @@ def analysed(recorded: ReadRecorded, report: str, function: str, launch: int = 0
         ("flaws_spills", "spilled_registers", 0, "DRAM", "First to change: local memory (spills.cu:14)"),
         (
             "flaws_divergence",
-            "divergent_branches",
+            "single_lane",
             0,
-            "instruction latency",
-            "First to change: branch divergence (divergence.cu:10)",
+            "memory latency",
+            "First to change: threads without work (divergence.cu:",
         ),
         ("flaws_tensor", "mma_tf32", 0, "small grid", "of Tensor HMMA TF32 → FP32"),
         ("flaws_atomics", "global_histogram", 0, "memory latency", "Long Scoreboard"),
