@@ -86,6 +86,7 @@ def duration(explanation: Explanation) -> str:
     return nanoseconds(explanation.duration_ns)
 
 
+HALF = 0.5  # of a short launch, below which what it does is not what it takes
 FLOOR = 0.5  # share of what findings leave, from which on it is told how long what a launch moves takes
 
 
@@ -140,7 +141,7 @@ def _end(explanation: Explanation) -> str:
             f"No finding: it is at its limit, {article(limit.resource)} at {100 * limit.share:.0f} % of what is "
             "reached in practice. What is faster asks less of it."
         )
-    if explanation.time and (explanation.duration_ns or SHORT) < SHORT:
+    if explanation.time and (explanation.duration_ns or SHORT) < SHORT and explanation.time[0].share < HALF:
         most = explanation.time[0]
         return (
             f"No finding: {duration(explanation)} are mostly the launch's start and end. What would need most of them "

@@ -18,7 +18,7 @@ from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY,
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Work, once, work
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
-from gemmprof.analysis.explanation.trust import SHORT, doubts, runs_unlike
+from gemmprof.analysis.explanation.trust import doubts, runs_unlike
 from gemmprof.analysis.sections.by_line import Code, base_name
 from gemmprof.model import NOTABLE, AtLimit, CodePlace, Explanation, Finding, KernelProfile, Rewrite
 
@@ -257,8 +257,6 @@ def _in_order(names: Sequence[Weighed]) -> list[Weighed]:
 
 def _said(weighed: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
     """Of what was weighed, what the kernel can lose and what can be told from nothing, each loss with its ways."""
-    if (predictor.model.work.duration or SHORT) < SHORT:
-        return []  # mostly the launch's start and end, which no rewrite shortens
     # That a launch is short is no loss of it: what it could be one with `analysis.whole.program_advice` tells.
     worth = [
         one for one in weighed if one.prediction.saves > FLOOR and one.candidate.cause != "launch_overhead"
