@@ -325,4 +325,4 @@ def _finding(number: int, finding: Finding, width: int, facts: int, places: int)
 
 def _cut(text: str, width: int) -> str:
     flat = " ".join(text.split("\n"))
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
+    return flat if len(flat) <= width else flat[: width - 1].rpartition(" ")[0] + " …"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -43,6 +44,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 from gemmprof.analysis.explanation.code.divisions import chained_remainders, integer_divisions
 from gemmprof.analysis.explanation.code.latency import crowding
 from gemmprof.analysis.explanation.code.sequences import precise_functions
+from gemmprof.analysis.explanation.code.symbolic import MOST, Values
 from gemmprof.analysis.explanation.demands import distinct
 from gemmprof.analysis.explanation.demands.distinct import (
     FLOATS,
@@ -1895,3 +1897,11 @@ def test_what_was_tried_is_told(kind: str, name: str) -> None:
     said = explain(study(name, one["side"], (DATA / one["set"] / "h100",))[0]).findings
     told = max((finding.saves for finding in said if finding.cause == one["cause"]), default=0.0)
     assert abs(told - try_statements.came(one)[1] / 100) < 0.1
+
+
+def test_a_state_machine_in_registers_is_explained_in_bounded_room() -> None:
+    """Each register of it holds one of many values in each state: without a bound there were millions of symbols."""
+    launch, _ = study("formula_with_its_stack_in_local", "registers")
+    explain(launch)
+    made = [one for one in gc.get_objects() if isinstance(one, Values)]
+    assert made and max(len(one._symbols) for one in made) < 2 * MOST
