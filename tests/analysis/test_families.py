@@ -48,7 +48,7 @@ def test_every_launch_is_in_one_family_and_the_shares_make_the_whole(whole: Sess
         assert len({profile.family for profile in profiles}) == 1
         losses = session.kernels[family.representative].explanation.losses
         assert family.worst == (losses[0][0] if losses else None)
-    assert sum(family.worst is not None for family in found) > 8
+    assert sum(family.worst is not None for family in found) >= 8
 
 
 def test_the_order_is_by_gain_and_the_ids_by_time(whole: Session) -> None:

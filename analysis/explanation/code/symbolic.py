@@ -32,7 +32,9 @@ Threads = npt.NDArray[np.int64]
 Coefficient = int | Threads
 
 DEEPEST = 70  # instructions between a value and what it comes from, at most: Python's stack is not endless
-MOST = 20_000  # symbols of a kernel: a long one has 3,000, a state machine in registers made millions (11 GB)
+MOST_SYMBOLS = (
+    20_000  # symbols of a kernel: a long one has 3,000, a state machine in registers made millions (11 GB)
+)
 LARGEST = 12  # terms of a sum, above which it is a symbol of its own
 SIGN = 31  # the shift that leaves nothing but the sign
 BEYOND = 2.0**32  # what no register of 32 bits holds
@@ -535,7 +537,7 @@ class Values:
         key = at, register, when
         if key in self._memo:
             return self._memo[key]
-        if self._depth > DEEPEST or len(self._symbols) > MOST:
+        if self._depth > DEEPEST or len(self._symbols) > MOST_SYMBOLS:
             return self.unknown("computed", ("deep", at, register), self._any_thread)
         self._depth += 1
         found: Value | None = None

@@ -44,7 +44,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 from gemmprof.analysis.explanation.code.divisions import chained_remainders, integer_divisions
 from gemmprof.analysis.explanation.code.latency import crowding
 from gemmprof.analysis.explanation.code.sequences import precise_functions
-from gemmprof.analysis.explanation.code.symbolic import MOST, Values
+from gemmprof.analysis.explanation.code.symbolic import MOST_SYMBOLS, Values
 from gemmprof.analysis.explanation.demands import distinct
 from gemmprof.analysis.explanation.demands.distinct import (
     FLOATS,
@@ -1904,4 +1904,4 @@ def test_a_state_machine_in_registers_is_explained_in_bounded_room() -> None:
     launch, _ = study("formula_with_its_stack_in_local", "registers")
     explain(launch)
     made = [one for one in gc.get_objects() if isinstance(one, Values)]
-    assert made and max(len(one._symbols) for one in made) < 2 * MOST
+    assert made and max(len(one._symbols) for one in made) < 2 * MOST_SYMBOLS
