@@ -32,9 +32,7 @@ Threads = npt.NDArray[np.int64]
 Coefficient = int | Threads
 
 DEEPEST = 70  # instructions between a value and what it comes from, at most: Python's stack is not endless
-MOST_SYMBOLS = (
-    20_000  # symbols of a kernel: a long one has 3,000, a state machine in registers made millions (11 GB)
-)
+MOST_SYMBOLS = 20_000  # of a kernel: a long one has 3,000, a state machine in registers made millions
 LARGEST = 12  # terms of a sum, above which it is a symbol of its own
 SIGN = 31  # the shift that leaves nothing but the sign
 BEYOND = 2.0**32  # what no register of 32 bits holds
