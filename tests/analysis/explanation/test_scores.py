@@ -111,7 +111,7 @@ def test_the_figures_are_reached(scores: ModuleType, studies: ModuleType) -> Non
     # What is told is calibrated by kernels as people write them: a planted flaw alone brings less (docs/explain.md).
     assert figures("mean error")[0] <= 9
     assert figures("skill")[0] >= 0.65
-    # Rows of a small matrix (matvec_rows, two_matvec): the mend that was timed keeps its few warps; lanes along each row,
+    # Rows of a small matrix (matvec_rows, two_matvec): the mend that was timed keeps its few warps; lanes along a row,
     # which are told there, were not tried.
     assert figures("worst")[0] <= 66
     # Intervals are learnt from kernels as people write them, not from pairs, of which more were inside before that.
