@@ -325,4 +325,7 @@ def _finding(number: int, finding: Finding, width: int, facts: int, places: int)
 
 def _cut(text: str, width: int) -> str:
     flat = " ".join(text.split("\n"))
-    return flat if len(flat) <= width else flat[: width - 1].rpartition(" ")[0] + " …"
+    if len(flat) <= width:
+        return flat
+    whole = flat[: width - 1].rpartition(" ")[0]
+    return f"{whole} …" if 3 * len(whole.strip()) > width else flat[: width - 1] + "…"
