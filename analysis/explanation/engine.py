@@ -369,18 +369,15 @@ def _finding(found: Work, one: Weighed, leader: Weighed | None) -> Finding:
     general = leader is not None and (candidate.rank < SPECIFIC or candidate.attributed is None)
     enough = (NEARLY if general else CLEARLY_LESS) * leader.prediction.saves if leader is not None else 0.0
     again = leader is not None and leader.change == one.change
-    # Without the code (none in the report, or of a chip that nothing here disassembles) nobody sees whether it can.
-    unseen = not any(line.operands for line in found.sass)
-    ways = [(way, to if way.known or not unseen else replace(to, low=0.0)) for way, to in one.variants]
     return Finding(
         cause=candidate.cause,
         saves=best.saves,
-        saves_low=ways[0][1].low,
+        saves_low=best.low,
         saves_high=best.high,
         places=places(found, candidate.attributed),
         evidence=candidate.evidence,
         change=one.change,
-        variants=tuple(Rewrite(way.name, to.saves, to.low, to.high, way.exact) for way, to in ways),
+        variants=tuple(Rewrite(way.name, to.saves, to.low, to.high, way.exact) for way, to in one.variants),
         another_way_to=one.another_way_to,
         minor=bool(one.another_way_to) and (again or best.saves < max(NOTABLE, enough)),
     )

@@ -155,7 +155,7 @@ class Predictor:
             return Prediction(*variant.known)
         saves = min(self.model.saves(variant.fix), variant.bound)
         stays = min(1.0, self.model.factor("issue", variant.fix))
-        found = _prediction(variant, calibration().around(saves, saves, stays, self.model.misfit), stays)
+        found = self._prediction(variant, calibration().around(saves, saves, stays, self.model.misfit), stays)
         if self.model.unloaded is not None:
             return found
         return replace(found, low=min(found.low, max(0.0, self.model.saves_in_turn(variant.fix) - FLOOR)))
@@ -199,7 +199,7 @@ class Predictor:
         # What is moved still takes the time that it takes at the memory's peak.
         moved = max((terms[key] * loads[key].ceiling for key in NEEDED if key in loads), default=0.0)
         high = np.minimum(high, max(float(saves), 1.0 - moved))
-        return _prediction(variant, (saves, low, high), found.stays)
+        return self._prediction(variant, (saves, low, high), found.stays)
 
     def _accesses_stay(self, fix: Fix) -> bool:
         """Whether a change brings more warps, shorter waits, less arithmetic or fewer meetings, and all that is loaded
@@ -213,7 +213,11 @@ class Predictor:
         same &= all(fix.resources.get(key, 1.0) == 1.0 for key in (*BELOW_L1, LINK) if key != LINES)
         return same or BARRIER in fix.reasons
 
+    @cached_property
+    def _unseen(self) -> bool:
+        """Whether there is no code (none in the report, or of a chip that nothing disassembles): then who knows?"""
+        return not any(line.operands for line in self.model.work.sass)
 
-def _prediction(variant: Variant, told: tuple[Array, Array, Array], stays: float) -> Prediction:
-    saves, low, high = map(float, told)
-    return Prediction(saves, 0.0 if variant.up_to else low, high, stays)
+    def _prediction(self, variant: Variant, told: tuple[Array, Array, Array], stays: float) -> Prediction:
+        saves, low, high = map(float, told)
+        return Prediction(saves, 0.0 if variant.up_to or self._unseen else low, high, stays)

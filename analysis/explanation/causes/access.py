@@ -60,9 +60,7 @@ begin off a border, as those of a tile with its rim do.
 LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
 """Cycles that L1's data stage takes for 32 look-ups at random of so many bytes (H200, a table of 0.4 MB)."""
 HELD_UP = 0.01  # of the time, from which on it is said that stores hold their warps up: as digits are shown
-OF_ONE = (
-    0.75  # of the sectors that a launch touches, those that DRAM moves, from which on none is touched twice
-)
+OF_ONE = 0.75  # of the sectors that are touched, those that DRAM moves, from which on none is touched twice
 RUN = 4
 OF_A_RUN = RUN / (1.0 + (RUN - 1.0) * FULL_WORD / SECTOR)
 """Words side by side, and how many of them lie in each sector that they touch, wherever they begin: for fewer, no lanes
@@ -74,8 +72,6 @@ BEYOND = 1.5  # of what a block's threads touch together, from which on a loop's
 SHARED_BY_TWO = WARP / 2  # sectors of a load, up to which each is of two lanes or more
 LANES = (8, 16, WARP)
 """Lanes that share a row: those that fill a sector of four-byte values, and more, up to all."""
-
-
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 

@@ -77,9 +77,9 @@ class _Classes:
             self.counts.append(len(different))
         return self._numbers[key]
 
-    def neighbours(self, lanes: int) -> int:
-        """The way that leaves so many neighbours together."""
-        return self.of(np.arange(len(self.labels[0])) // lanes)
+    def of_warps(self) -> int:
+        """The way that leaves the lanes of a warp together."""
+        return self.of(np.arange(len(self.labels[0])) // WARP)
 
     def join(self, one: int, two: int) -> int:
         """The way that tells apart what either does."""
@@ -344,7 +344,6 @@ def _begins(work: Work, at: int, classes: _Classes) -> tuple[_Differs, int | Non
         return None  # where a descriptor points
     elif line.space in ("global", "shared") and line.is_load:
         own.loops = _changed_in(work, at)
-        return own, None
     elif line.opcode in ("SHF", "LOP3") and not code.by_data[at] and _NUMBERS.search(line.text):
         # What is loaded has other bits to lose than an index has.
         return own, _told(work, at, classes)
@@ -361,7 +360,7 @@ def _told(work: Work, at: int, classes: _Classes) -> int | None:
             if any(symbol.lanes for symbol in factors):
                 return classes.apart
             if any(symbol.threads for symbol in factors):
-                found = classes.join(found, classes.neighbours(WARP))
+                found = classes.join(found, classes.of_warps())
             if not isinstance(one, int):
                 found = classes.join(found, classes.of(one))
     return found if results else None
