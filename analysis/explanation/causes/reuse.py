@@ -429,7 +429,10 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
             continue
         if launch.grid[number] * launch.block[number] < 2 * footprint.OUTPUTS:
             continue
-        left = sum(each * one.of_results(axis) for each, one in zip(sectors, known, strict=True))
+        left = sum(
+            each * one.of_results(axis) * one.spread.get(axis, 1.0)
+            for each, one in zip(sectors, known, strict=True)
+        )
         stays = share(left, footprint.OUTPUTS * moved)
         # Of axes along which as much is loaded again, one along which sums are shared, too.
         walked = [loop for loop in work.code.loops if _sums_what_neighbours_do(work, loop, known, axis)]
@@ -449,8 +452,12 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
     # Loads of which nobody knows whose they are (look-ups) stay.
     others = set(np.flatnonzero(work.global_loads & work.ran).tolist()) - rows
     there, more = (float(work.executed[list(some)].sum()) for some in (rows, others))
+    passes = 0.0
     for one in known:
-        keep[list(one.rows)] = one.of_results(axis) / (footprint.OUTPUTS * one.thread)
+        mine = list(one.rows)
+        keep[mine] = one.of_results(axis) / (footprint.OUTPUTS * one.thread)
+        # Lanes lie further apart then.
+        passes += (one.spread.get(axis, 1.0) - 1.0) * float((keep * work.data_passes)[mine].sum())
     warps = launch.blocks * launch.threads_per_block / 32.0 / footprint.OUTPUTS / work.sms
     resident = work.resident_warps or warps
     # The results are independent: their loads are under way together, and waited for once.
@@ -464,6 +471,7 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
         keep=keep,
         latency=waits,
         resources={**resources, "block_launch": 1.0 / footprint.OUTPUTS},
+        passes=passes,
         registers=(footprint.OUTPUTS - 1) * _carried_values(work, known),
         warps=min(1.0, warps / resident),
     )
@@ -472,13 +480,15 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
         what, left = "instructions", share(float(work.executed @ keep), work.total_executed)
     # Where a block is one wide along the axis, neighbours are other blocks', which Triton's programs are.
     of_blocks = launch.block[AXES.index(axis)] == 1
+    further = any(one.spread.get(axis, 1.0) > 1.0 for one in known)
     yield Variant(
         f"registers, {footprint.OUTPUTS} outputs a thread",
         fix,
         change=(
             f"Let a {'[thread|program]' if of_blocks else 'thread'} compute {footprint.OUTPUTS} neighbouring results "
             f"along {axis}: they need {100 * left:.0f} % of the {what} that as many "
-            f"{'do' if of_blocks else 'threads do'} now. Keep what they share in registers."
+            f"{'do' if of_blocks else 'threads do'} now. Keep what they share in registers"
+            f"{'; load by vectors, for lanes lie further apart then.' if further else '.'}"
         ),
         plain=of_blocks,
     )

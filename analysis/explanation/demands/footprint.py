@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 from typing import cast
@@ -20,10 +20,12 @@ import numpy.typing as npt
 
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
+    LINE,
     SECTOR,
     STRIDED,
     UNIFORM,
     UNKNOWN,
+    WIDEST,
     Checked,
     Form,
     checked_forms,
@@ -72,6 +74,9 @@ class Reuse:
     sectors: float  # different sectors of a block
     # sectors that a block touches when its threads do so, of those that as many blocks touch now
     fetched: dict[str, float]
+    # lines of L1 that a warp looks up for what its threads load then, by vectors where that takes fewer, over those for
+    # as many places now: its lanes lie further apart
+    spread: dict[str, float] = field(default_factory=dict)
     # axes along which a thread's next round, of the loop that begins there, loads what its neighbour does now
     along: frozenset[tuple[str, int]] = frozenset()
 
@@ -466,7 +471,9 @@ def _touched(
     lines = distinct(block // SECTOR)
     walks = set.intersection(*moves)
     along = set[tuple[str, int]]()
-    outputs, fetched = dict[str, float](), dict[str, float]()
+    outputs, fetched, spread = dict[str, float](), dict[str, float](), dict[str, float]()
+    lanes = min(WARP, threads)
+    looked_up = _lines(first[:, :lanes])
 
     def neighbours(axis: str, moved: Threads, apart: Threads) -> None:
         """Those that a thread and its neighbours touch together, which lie so far from its own, and their blocks."""
@@ -483,6 +490,15 @@ def _touched(
         sizes = [len(distinct(lines + one[:, :1] // SECTOR)) for one in told]
         fetched[BLOCKS + axis] = min(sizes, default=most) / most
         moved = np.diff(first.reshape(-1, *shape[::-1]), axis=-1 - number)
+        # Of groups of neighbours along the axis the first threads, and those that are a warp then.
+        before, size = prod(shape[:number]), shape[number]
+        begin = np.arange(threads).reshape(-1, size, before)[:, : size - size % OUTPUTS : OUTPUTS].ravel()
+        if len(begin) > 1:
+            window = block[begin[:GROUPS, None] + before * steps].reshape(min(GROUPS, len(begin)), -1)
+            vectors = np.mean([len(distinct(one // WIDEST)) / len(distinct(one)) for one in window])
+            warp = begin[:lanes]
+            apart = 1.0 + (_lines(first[:, warp]) - 1.0) * (lanes - 1) / (len(warp) - 1)
+            spread[axis] = max(1.0, float(vectors) * apart / looked_up)
         if shape[number] == 1:
             if told:
                 nearest = told[int(np.argmin(sizes))]
@@ -492,13 +508,10 @@ def _touched(
             neighbours(axis, shift, shift * shape[number])
         if axis not in outputs and shape[number] >= OUTPUTS:
             # Not all are as far apart: of some groups of neighbours the mean.
-            before, size = prod(shape[:number]), shape[number]
-            begin = np.arange(threads).reshape(-1, size, before)[:, : size - size % OUTPUTS : OUTPUTS].ravel()
             begin = begin[:: -(-len(begin) // GROUPS)]
             groups = block[begin[:, None] + before * steps].reshape(len(begin), -1)
             outputs[axis] = float(np.mean([len(distinct(one)) for one in groups]))
             fetched[axis] = fetched[BLOCKS + axis]
-    lanes = min(WARP, threads)
     starts = [distinct(one[:lanes]) for one in first]
     start = distinct(first[:, :lanes])
     width = forms[0].width
@@ -516,9 +529,15 @@ def _touched(
         else 0.0,
         outputs=outputs,
         fetched=fetched,
+        spread=spread,
         along=frozenset(along),
     )
     return touched, tuple(np.unique(block[0], return_inverse=True)[1].tolist())
+
+
+def _lines(places: Threads) -> float:
+    """Lines of L1 that a warp looks up with each of some accesses (rows), the mean."""
+    return float(np.mean([len(distinct(one // LINE)) for one in places]))
 
 
 def written(work: Work, form: Form, loop: Loop) -> bool:

@@ -42,6 +42,10 @@ def test_a_stencil_s_taps_and_what_neighbours_share() -> None:
     assert (image.asked, image.thread) == (9.0, 9.0)
     assert image.block == (32 + 2) * (8 + 2)  # a tile of 32 x 8 with its border
     assert image.outputs["y"] == 3 * (4 + 2)  # a column of four
+    # A row of four by vectors of 16 bytes: three of them hold the six words of each of three rows, and a warp's lanes
+    # lie in four rows of eight, of a line each or two, in place of one. A column's lie as they do now.
+    assert image.spread["x"] == pytest.approx(3 / 6 * (4 * 4 / 3) / (5 / 3))
+    assert image.spread["y"] == 1.0 == weights.spread["x"]
 
 
 def test_three_passes_over_a_row_load_it_three_times() -> None:
