@@ -161,7 +161,7 @@ def _walked_on(work: Work) -> Mask:
         used = (use for at in passed_on if floats[at] for use in code.readers[at] if use in loop)
         return bool(led[inside].any()) and {*passed_on}.issuperset(used)
 
-    return code.within(filter(walks, code.loops))
+    return code.within(loop for loop in code.loops if walks(loop))
 
 
 def _rows_in_a_warp(work: Work, ends: Mask) -> Variant | None:
