@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.base.amounts import DASH
@@ -18,7 +17,16 @@ from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times, 
 from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import ALL_ROWS, MOST, rows_table
 from gemmprof.reports.terminal.section_tables import parts as section_parts
-from gemmprof.reports.words import WHOLE, Explained, block, conclusion, no_finding, place, too_little
+from gemmprof.reports.words import (
+    WHOLE,
+    Explained,
+    block,
+    conclusion,
+    is_known,
+    no_finding,
+    place,
+    too_little,
+)
 from gemmprof.reports.words import title as finding_title
 
 if TYPE_CHECKING:
@@ -27,7 +35,6 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.session import Session
 
-UNKNOWN = "unknown"  # what `verdict.limited_by` says where too little was collected
 HEADLINES = 5  # families whose verdict is printed below the table
 COUNTERS = 40  # of one launch, where nothing but counters asked for by name is known of it
 LISTED = 30  # families in the table, unless all are asked for
@@ -72,7 +79,7 @@ def parts(
         if not whole and (shown == HEADLINES or (family.worst is None and shown)):
             break
         analysis = session.whole(family.representative, code="source_view" in sections)
-        if whole or analysis.verdict.limited_by != UNKNOWN:
+        if whole or is_known(analysis.explanation):
             shown += 1
             yield from kernel_parts(session, analysis, family, width, sections, whole)
     if not shown:
@@ -84,7 +91,7 @@ def parts(
             yield from kernel_parts(session, analysis, family, width, sections, whole=False)
     if not whole:
         yield Text(
-            f"All of one family: gemmprof show … --kernel '{found[0].id}'; one section: --section warp_states"
+            f"All of one family: the same with '{found[0].id}' behind it; one section: --section warp_states"
         )
 
 
@@ -118,8 +125,8 @@ def front(
     below = width < NARROWEST
     found = session.leaders(total if every else min(FRONT_FAMILIES, left // (3 if below else 2)))
     gains = any(family.worst is not None for family in found)
-    first, last = ("gain", "to change first") if gains else ("share", "kernel")
-    yield f"{'':<5}{first:>6}{'time':>10}{'launches':>10}  {'' if below else last}".rstrip()
+    first, last = ("gain in all", "to change first") if gains else ("share", "kernel")
+    yield f"{first:>11}{'time':>10}{'launches':>10}  {'' if below else last}".rstrip()
     differs = session.apart(found)
     for family in found:
         name = " ".join((family.label, *differs[family.id]))
@@ -159,7 +166,7 @@ def _name(family: Family, name: str, room: int) -> str:
 def _nothing_found(session: Session, found: Sequence[Family], unknown: str) -> str:
     """Where no family has a finding: what the longest one's time goes to, or, if that is known of none, ``unknown``."""
     known = [session.explanation(family.representative) for family in found]
-    told = [one for one in known if one.limit is not None or DEBUG_BUILD in one.levers]
+    told = [one for one in known if is_known(one)]
     if not told:
         return unknown
     said = conclusion(told[0])
@@ -208,10 +215,11 @@ def kernel_parts(
         where += f", the {'first' if family.total_ns is None else 'longest'} of {family.count:,}"
     where = ", ".join(filter(None, (where, whose(profile), family.owner.title)))
     yield Text(visible(f"{family.id} {family.label}  ({where})"), style="bold")
-    if not sections:
-        yield Text("\n".join(wrapped(visible(kernel.verdict.paragraph), max(30, width - 1))))
+    if not sections:  # in full, what to change follows
+        said = kernel.verdict.figures if whole else kernel.verdict.paragraph
+        yield Text("\n".join(wrapped(visible(said), max(30, width - 1))))
         yield Text()
-    if profile.profiled and not sections and kernel.verdict.limited_by == UNKNOWN:
+    if profile.profiled and not sections and not is_known(kernel.explanation):
         counted = counters_of(kernel)
         most = COUNTERS if whole else MOST
         if len(counted) > most:

@@ -510,6 +510,8 @@ def test_what_no_door_tells_find_and_diff_do_not_tell(printed: Printed) -> None:
     assert way == "low_occupancy" and "occupancy" not in printed("explain", report, "--kernel", "fill")
     told = findings(fill)
     assert told["narrow_access"] > 50 and told[way] == 0
+    gate = "diff", report, report, "--kernel", "fill", "--fail-if"
+    assert main([*gate, "narrow_access"]) == 1 and main([*gate, way]) == 0
     assert "double precision (" in (said := printed("diff", *GELU)) and "instruction latency" not in said
 
 
@@ -681,9 +683,10 @@ def test_a_debug_build_is_known_without_counters_by_instruction(
 
 def test_where_nothing_is_found_it_is_said_why(capsys: pytest.CaptureFixture[str]) -> None:
     """What the time goes to, or that the code was not optimised: never the counters that were collected."""
-    assert main([str(DATA / "phases" / "h200" / "debug_build.ncu-rep.xz")]) == 0
-    debug = capsys.readouterr().out
-    assert "A debug build" in debug and "counters were collected" not in debug
+    for door in ([], ["show"]):
+        assert main([*door, str(DATA / "phases" / "h200" / "debug_build.ncu-rep.xz")]) == 0
+        debug = capsys.readouterr().out
+        assert "A debug build" in debug and "counters were collected" not in debug and "__" not in debug
     report = DATA / "flaws_cluster.ncu-rep.xz"
     found = load_session([report])
     assert not any(family.worst for family in found.families)
