@@ -78,7 +78,6 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
     owner, everything = owner_of(work.profile), tuple(found)
     words = WORDS.get(owner.key, {} if owner.editable else WORDS[OTHERS])
     triton = owner.key == "triton"
-    products = work.where(lambda line: line.instruction_class == "tensor").any()
     if triton:
         everything = tuple(_of_exchanges(work, everything))
     usual = [names for names, said in _taken_by(owner, "narrow_access") if said is None]
@@ -97,8 +96,6 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
             said = WAYS["more programs"]
         elif triton and candidate.cause == "uncoalesced_access" and piece_by_piece(work):
             said = WAYS["side by side"]
-        elif triton and candidate.cause == "memory_latency" and not products:
-            said = WAYS["stages of a loop"]  # the kernel's num_stages are for operands of tl.dot
         elif triton and candidate.variants[0].of_threads:
             said = WAYS["more elements"]
         if candidate.cause == loses:
