@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate
+from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate
 from gemmprof.analysis.explanation.causes.access import piece_by_piece
 from gemmprof.analysis.explanation.causes.barriers import exchanged
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
@@ -93,7 +93,7 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
         if triton and candidate.cause == "low_occupancy" and fewer_blocks:
             said = WAYS["short programs"]  # a smaller block, which helps otherwise, makes this worse
         elif triton and candidate.cause == "low_occupancy" and candidate.rank == ANY_WARPS:
-            said = WAYS["more programs"]
+            said = WAYS["rounds shared out" if work.program and work.program.loops else "more programs"]
         elif triton and candidate.cause == "uncoalesced_access" and piece_by_piece(work):
             said = WAYS["side by side"]
         elif triton and candidate.variants[0].of_threads:
@@ -121,14 +121,15 @@ def _of_exchanges(work: Work, everything: Sequence[Candidate]) -> Iterator[Candi
     the exchange can go, or nothing can.
     """
     conflicts = next((one for one in everything if one.cause == "shared_bank_conflicts"), None)
-    if conflicts is None or work.warps_of_block == 1 or work.products.any():
+    meetings = next((one for one in everything if one.cause == "barriers"), None)
+    if conflicts is meetings is None or work.warps_of_block == 1 or work.products.any():
         yield from everything
         return
     way = exchanged(work)
-    meetings = next((one for one in everything if one.cause == "barriers"), None)
     for one in everything:
         if one is meetings and way is not None:
-            yield replace(one, variants=(*one.variants, way))
+            # The program's work is dealt out anew: what is wrong with it comes first.
+            yield replace(one, variants=(*one.variants, way), rank=min(one.rank, LATENCY))
         elif one is not conflicts:
             yield one
         elif meetings is None and way is not None:

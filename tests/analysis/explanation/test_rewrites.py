@@ -1337,7 +1337,7 @@ def test_blocks_that_load_one_operand_for_few_rows_are_one(name: str, fix: str, 
     ("name", "side", "larger", "still"),
     [
         # Tiles of 16 x 32 by mma.sync, of 64 x 64 by wgmma; 64 rows of queries, of which twice as many meet a key.
-        ("triton_chunk_states_in_small_tiles", "", "whole", 0.03),
+        ("triton_chunk_states_in_small_tiles", "", "whole", 0.05),
         ("triton_matmul_one_stage", "staged", "bigger_tile", 0.08),
         ("triton_attention_flat_tiles", "taller", "tallest", 0.03),
     ],
@@ -1876,6 +1876,22 @@ def test_larger_tiles_are_told_with_stages_where_fewer_than_three_take_turns() -
         assert stages(work(launch)) == count
         larger = next(one for one in explain(launch).findings if one.cause == "redundant_loads")
         assert ("num_stages of 3" in larger.change) == (count < 3.0)
+        # The sums of two tiles a warp spill in four warps.
+        assert ("num_warps=8" in larger.change) == (launch.launch.threads_per_block < 256)
+
+
+def test_fewer_warps_of_a_triton_program_are_told_by_their_number() -> None:
+    """Sums over chains: what four warps hold fits the registers of one (61 came, of two 38), or of two."""
+    for side, warps in (("weights", 1), ("flawed", 2)):
+        told = explain(study("triton_tag_chains_exponentials_each_step", side)[0]).findings
+        (exchange,) = (one for one in told if one.cause == "barriers")
+        assert f"num_warps={warps}:" in exchange.change and 0.25 < exchange.saves < 0.6
+
+
+def test_dram_has_no_more_than_global_accesses_ask_once_nothing_spills() -> None:
+    """Rows of a softmax in one warp: spilled lines go to DRAM and back."""
+    _, came = study("triton_softmax_one_warp")
+    assert abs(found("triton_softmax_one_warp", "local_memory").saves - came["more_warps"]) < 0.05
 
 
 @pytest.mark.parametrize(
