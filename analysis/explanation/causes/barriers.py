@@ -88,7 +88,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
             )
         return
     if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) <= SHUFFLES * found.count:
-        yield _meetings(work, found)
+        yield from _meetings(work, found)
     else:
         # The warps reduce by themselves, and meet to put their sums together.
         exchanges = work.where(lambda line: line.opcode == "SHFL" or line.space == "shared")
@@ -136,7 +136,7 @@ def _exchanged(work: Work) -> float:
     return float(work.attributed_total[exchanges].sum())
 
 
-def _meetings(work: Work, waits: _Waits) -> Candidate:
+def _meetings(work: Work, waits: _Waits) -> Iterator[Candidate]:
     """Fewer meetings: reductions through shuffles, one barrier a step elsewhere."""
     steps, warps = _steps(work, waits.bars), work.warps_of_block
     reduces = share(work.executed[steps & waits.bars].sum(), waits.count) > 0.5
@@ -176,17 +176,18 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     )
     name = "shuffles within the warp" if reduces else "one barrier a step"
     alone = _warp_for_row(work, waits, steps) if reduces else filter(None, [_warp_for_block(work)])
-    return Candidate(
+    how = f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. " + (
+        "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
+        if reduces
+        else "Double buffer so that one barrier a step suffices, or use smaller blocks."
+    )
+    # Of meetings in no loop, each with a reason of its own, none is a second one.
+    variants = (*([Variant(name, fix, change=how)] if reduces or go else ()), *alone)
+    if not variants:
+        return
+    yield Candidate(
         cause="barriers",
-        variants=(Variant(name, fix), *alone),
-        change=(
-            f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. "
-            + (
-                "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
-                if reduces
-                else "Double buffer so that one barrier a step suffices, or use smaller blocks."
-            )
-        ),
+        variants=variants,
         evidence=waits.evidence,
         attributed=waits.at + np.where(steps, work.attributed_total, 0.0),
         least=0.03,

@@ -63,6 +63,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     if in_chains * cycles < 1.0 and of_chains < 0.08:
         return
     of_shuffles = float(short[work.where(lambda line: line.opcode == "SHFL")].sum())
+    of_scans = float(short[work.where(lambda line: line.full.startswith("SHFL.UP"))].sum())
     # Four chains of four-cycle instructions leave no cycle to wait.
     fix = Fix(
         reasons={flow.WAIT: 1.0 - in_chains},
@@ -73,7 +74,10 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         cause="instruction_latency",
         variants=(Variant("four chains", fix),),
         change=(
-            "Let a warp reduce several rows at once: each step of a reduction through shuffles waits for the one "
+            "Let a thread take several neighbouring values and add them up first: each step of a scan through shuffles "
+            "waits for the one before it, and lanes scan one sum for all of them then."
+            if of_scans > 0.5 * (in_chains * waited + of_chains)
+            else "Let a warp reduce several rows at once: each step of a reduction through shuffles waits for the one "
             "before it, those of another row do not."
             if of_shuffles > 0.5 * (in_chains * waited + of_chains)
             else "Give each thread several independent chains: several items at once, or separate accumulators of what "
