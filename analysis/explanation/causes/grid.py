@@ -9,7 +9,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
-from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
+from gemmprof.analysis.explanation.code.flow import Loop, Program, program, reached
 from gemmprof.analysis.explanation.demands.distinct import COPIES, evaluations
 from gemmprof.analysis.explanation.demands.footprint import handed_on
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
@@ -240,7 +240,12 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
 
 def cut_finer(work: Work, fix: Fix) -> Fix:
     """More warps for the same work: rounds of loops are dealt out, what stands in none each of them does anew."""
-    if work.program is None or fix.warps <= 1.0:
+    if work.program is None:
+        # Of code that was not counted, but has neither loop nor call, a thread does one thing already.
+        lines = program(work.profile.source.instructions)
+        calls = any(line.opcode == "CALL" for line in lines.sass)
+        return fix if not lines.sass or lines.loops or calls else Fix()
+    if fix.warps <= 1.0:
         return fix
     alone = np.array([not around for around in work.code.loops_around])
     return replace(fix, keep=np.where(alone, fix.warps, 1.0), resources=dict.fromkeys(BELOW_L1, 1.0))

@@ -9,6 +9,7 @@ from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Variant
+from gemmprof.analysis.explanation.causes.grid import cut_finer
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
@@ -32,6 +33,16 @@ def test_four_blocks_are_a_small_grid_though_no_unit_was_busy(step: dict[int, Ex
 def test_a_small_grid_is_not_told_as_overhead_of_the_launch(step: dict[int, Explanation]) -> None:
     """32 blocks, 31 % of 7.6 us without a working SM: what torch's launches stand between tells the program."""
     assert [finding.cause for finding in step[64].findings] == ["small_grid"]
+
+
+def test_a_thread_that_does_one_thing_is_not_cut_finer(recorded: ReadRecorded) -> None:
+    """No counter says it of a basic report, but its code does: no loop deals anything out, nor does a call."""
+    more = Fix(warps=2.0)
+    straight, rounds = (
+        work(recorded(name, source=True)[0]) for name in ("modes_graph_nodes", "partial_basic")
+    )
+    assert straight.program is None and cut_finer(straight, more) == Fix()
+    assert rounds.program is None and cut_finer(rounds, more) == more
 
 
 def test_blocks_that_do_not_divide_by_the_sms(step: dict[int, Explanation]) -> None:
