@@ -109,6 +109,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         there = work.ran if few and by_places else loads
         attributed = np.where(there, work.executed * (1.0 - np.minimum.reduce(fewest)), 0.0)
     copies = work.where(lambda line: line.opcode == "LDGSTS")
+    if fewest:
+        attributed[copies] = (work.executed * (1.0 - np.minimum.reduce(fewest)))[copies]
     asked = float(work.global_sectors[loads | copies].sum())
     yield Candidate(
         cause="redundant_loads",
@@ -424,8 +426,11 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
     best: tuple[float, str, list[Loop]] | None = None
     stores = work.where(lambda line: line.is_store and line.space == "global")
     together = float(work.threads[stores].sum()) < OWN_RESULTS * WARP * float(work.executed[stores].sum())
-    for number, axis in enumerate(AXES):
-        if together and launch.block[number] > 1 and prod(launch.block[:number]) < WARP:
+    # In Triton a tensor's layout tells which thread has which result; what a block meets for is of that block.
+    apart = owner_of(work.profile).key != "triton" and not work.barriers.any()
+    far = {axis for one in known for axis in one.outputs.keys() - {*AXES}} if apart else set()
+    for number, axis in [*enumerate(AXES), *((0, axis) for axis in far)]:
+        if together and (axis in far or (launch.block[number] > 1 and prod(launch.block[:number]) < WARP)):
             continue
         if launch.grid[number] * launch.block[number] < 2 * footprint.OUTPUTS:
             continue
@@ -479,14 +484,15 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
     if there + more <= HARDLY * work.total_executed:
         what, left = "instructions", share(float(work.executed @ keep), work.total_executed)
     # Where a block is one wide along the axis, neighbours are other blocks', which Triton's programs are.
-    of_blocks = launch.block[AXES.index(axis)] == 1
+    of_blocks = axis not in far and launch.block[AXES.index(axis)] == 1
+    which = f"results {axis}" if axis in far else f"neighbouring results along {axis}"
     further = any(one.spread.get(axis, 1.0) > 1.0 for one in known)
     yield Variant(
         f"registers, {footprint.OUTPUTS} outputs a thread",
         fix,
         change=(
-            f"Let a {'[thread|program]' if of_blocks else 'thread'} compute {footprint.OUTPUTS} neighbouring results "
-            f"along {axis}: they need {100 * left:.0f} % of the {what} that as many "
+            f"Let a {'[thread|program]' if of_blocks else 'thread'} compute {footprint.OUTPUTS} {which}: they "
+            f"need {100 * left:.0f} % of the {what} that as many "
             f"{'do' if of_blocks else 'threads do'} now. Keep what they share in registers"
             f"{'; load by vectors, for lanes lie further apart then.' if further else '.'}"
         ),

@@ -48,6 +48,17 @@ def test_a_stencil_s_taps_and_what_neighbours_share() -> None:
     assert image.spread["y"] == 1.0 == weights.spread["x"]
 
 
+def test_results_far_apart_that_share_what_they_load() -> None:
+    """A block has a token, whose logits its warps make: blocks side by side share weights, threads nothing."""
+    found, _ = study("router_logits_experts_again_for_each_token", of=DATA / "blind11" / "h100")
+    tokens, weights = sorted(arrays(found), key=lambda one: one.thread)
+    for one, share in ((tokens, 4), (weights, 1)):
+        assert one.outputs["that lie 1 block apart"] == pytest.approx(share * one.thread)
+        assert one.outputs["x"] == pytest.approx(4 * one.thread)
+    (candidate,) = redundant_loads(found)
+    assert any("4 results that lie 1 block apart" in way.change for way in candidate.variants)
+
+
 def test_three_passes_over_a_row_load_it_three_times() -> None:
     found, _ = study("layer_norm_three_passes")
     (row,) = (one for one in arrays(found) if len(one.rows) == 3)
