@@ -354,8 +354,8 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             + (
                 " Take tiles whose number the SMs divide, or share out the steps of the last ones (stream-K)."
                 if work.products.any() and not of_the_warps
-                else " Give each warp and block an equal share (sort by size, split the long ones), or let "
-                "blocks fetch work from a queue."
+                else " Split the long ones, or give each warp and block a smaller, equal share; or let blocks fetch "
+                "work from a queue."
             )
             + (" Launch none that have nothing to do." if of_the_warps and unseen else "")
         ),

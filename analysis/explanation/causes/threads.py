@@ -47,9 +47,10 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
 
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
     the missing threads' share of the warps' time. Threads that part anew in each round of a loop, by what they find
-    there, no order of the work brings together. Where a warp has rows of few elements, several of them share it, with
-    all that it does for a row. Where threads walk along one table until they have found their place, a search in halves
-    takes as many steps as the table's length has binary digits.
+    there, no order of the work brings together; those that walk on alone along what they look up share their walks.
+    Where a warp has rows of few elements, several of them share it, with all that it does for a row. Where threads walk
+    along one table until they have found their place, a search in halves takes as many steps as the table's length has
+    binary digits.
     """
     if not work.total_executed:
         return
