@@ -150,7 +150,10 @@ def _clocks(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
 
 
 def _tools(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
-    left, right = before.origin.versions, after.origin.versions
+    left, right = (
+        {name: version.partition(" (")[0] for name, version in side.origin.versions.items()}
+        for side in (before, after)
+    )
     both = [name for name in TOOLS if name in left and name in right and left[name] != right[name]]
     yield from sorted({f"{TOOLS[name]} {left[name]} → {right[name]}" for name in both})
 

@@ -351,7 +351,7 @@ DOORS: dict[str, Callable[..., Answer]] = {
         markdown_in(asked.printed("explain", str(asked.path), "--format", "markdown"))
     ),
     "index page": lambda asked: Answer(
-        table_in(str(index_article(asked.pages)), "Id", "Kernel", "Launches", "Saves"),
+        table_in(str(index_article(asked.pages)), "Id", "Kernel", "Launches", "Saves of it"),
         text=str(index_article(asked.pages)),
     ),
     "kernel pages": kernel_pages,
