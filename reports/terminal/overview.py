@@ -12,7 +12,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.base.amounts import DASH
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
-from gemmprof.reports.facts import counters_of, facts, headline, unexplained, whose
+from gemmprof.reports.facts import counters_of, facts, headline, nothing_found, unexplained, whose
 from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times, wrapped
 from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import ALL_ROWS, MOST, rows_table
@@ -21,7 +21,6 @@ from gemmprof.reports.words import (
     WHOLE,
     Explained,
     block,
-    conclusion,
     is_known,
     no_finding,
     place,
@@ -150,9 +149,7 @@ def front(
         yield from wrapped(f"and {left:,} more{rest}: the same with --all", width)
     yield ""
     if not gains:
-        yield from wrapped(
-            _nothing_found(session, found, "" if little else unexplained(session.kernels)), width
-        )
+        yield from wrapped(nothing_found(session, found, little), width)
     ways = f"Next: {command} '{found[0].id}'", f"Next: the same with '{found[0].id}' behind it"
     yield from [line for line in ways if len(line) <= width][:1]
 
@@ -161,16 +158,6 @@ def _name(family: Family, name: str, room: int) -> str:
     """The name, cut before what tells it from others."""
     apart = visible(name[len(family.label) :])
     return fit(visible(family.label), max(room // 2, room - len(apart))) + fit(apart, room // 2)
-
-
-def _nothing_found(session: Session, found: Sequence[Family], unknown: str) -> str:
-    """Where no family has a finding: what the longest one's time goes to, or, if that is known of none, ``unknown``."""
-    known = [session.explanation(family.representative) for family in found]
-    told = [one for one in known if is_known(one)]
-    if not told:
-        return unknown
-    said = conclusion(told[0])
-    return said if len(session.by_time) == 1 else f"{found[known.index(told[0])].id}: {said}"
 
 
 def _first_to_change(session: Session, family: Family, room: int) -> str:
