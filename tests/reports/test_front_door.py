@@ -28,6 +28,7 @@ import gemmprof
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.inputs.conditions import ALIASES
 from gemmprof.analysis.inputs.named_figures import findings
+from gemmprof.analysis.inputs.selection import selection
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.api.server import Tools
 from gemmprof.cli import main
@@ -571,9 +572,9 @@ def test_of_a_graph_or_range_every_door_names_the_one_option_that_helps(
     assert f" in 1 launch of 1 {name} in 1 family " in printed(path)
 
 
-def test_commands_on_pages_stand_in_no_backticks(printed: Printed, found: Any) -> None:
-    asked = Asked(DATA / "partial_two_metrics.ncu-rep.xz", printed, found)
-    page = str(index_article(asked.pages))
+def test_commands_on_pages_stand_in_no_backticks() -> None:
+    session = load_session([DATA / "partial_two_metrics.ncu-rep.xz"], selection=selection(launches="0"))
+    page = str(index_article(Report(session, plan(session), single_file=True)))
     assert '<code class="nowrap">gemmprof profile</code>' in page and "`" not in page
 
 
