@@ -139,16 +139,16 @@ def _end(explanation: Explanation) -> str:
         if explanation.together is not None:
             overlap = f"All of them together save about {100 * explanation.together:.0f} % (they overlap)."
         return f"{overlap} {_floor(explanation)}".strip()
-    limit = explanation.at_limit
+    limit, nothing = explanation.at_limit, "No other finding" if explanation.levers else "No finding"
     if limit is not None:
         return (
-            f"No finding: it is at its limit, {article(limit.resource)} at {100 * limit.share:.0f} % of what is "
+            f"{nothing}: it is at its limit, {article(limit.resource)} at {100 * limit.share:.0f} % of what is "
             "reached in practice. What is faster asks less of it."
         )
     if mostly_launching(explanation):
         most = explanation.time[0]
         return (
-            f"No finding: {duration(explanation)} are mostly the launch's start and end. What would need most of them "
+            f"{nothing}: {duration(explanation)} are mostly the launch's start and end. What would need most of them "
             f"alone: {article(most.resource)} {100 * most.share:.0f} %."
         )
     if explanation.time:
@@ -158,7 +158,7 @@ def _end(explanation: Explanation) -> str:
         where = ""
         if most.resource == WAITS and not too_little([explanation]):
             where = " Exposed latency is waiting that no other warp fills: the lines with most samples show where."
-        return f"No finding. What would need most of its time alone: {parts}.{where}"
+        return f"{nothing}. What would need most of its time alone: {parts}.{where}"
     said = DEBUG_BUILD in explanation.levers or NOT_PROFILED in explanation.trust
     return "" if said else "Too little was collected to say what limits it."
 
