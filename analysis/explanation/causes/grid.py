@@ -320,7 +320,9 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         return
     imbalance, waves, tail, gap = work.imbalance, dealt.waves, dealt.tail, dealt.gap
     lives = (dealt.occupancy.block_cycles if dealt.occupancy is not None else None) or 0.0
-    warps = gap if lives > SHORT_BLOCK and gap > 1.15 else 1.0
+    # Until all blocks have started, and the last ones end, an SM is not full either.
+    missing = (1.0 - 1.0 / gap) * (work.duration or 0.0)
+    warps = gap if lives > SHORT_BLOCK and gap > 1.15 and missing > SHORT else 1.0
     if waves > 1.0 and tail > 1.1:
         warps = max(1.0, warps / tail)
     # From cycles alone uneven work cannot be distinguished from equal blocks that memory answers in turn.

@@ -45,6 +45,17 @@ def test_a_thread_that_does_one_thing_is_not_cut_finer(recorded: ReadRecorded) -
     assert rounds.program is None and cut_finer(rounds, more) == more
 
 
+def test_until_all_blocks_have_started_an_sm_is_not_full(recorded: ReadRecorded) -> None:
+    """Places that stay empty for less than a launch takes to start and end tell nothing of how even its work is."""
+    launch = recorded("partial_detailed")[1]
+    resident = {metrics.ACHIEVED_OCCUPANCY: 0.6 * (launch.number(metrics.ACHIEVED_OCCUPANCY) or 0.0)}
+    told = []
+    for duration in (9e3, 9e4):
+        taken = replace(launch, metrics={**launch.metrics, **resident, metrics.DURATION: duration})
+        told.append("workload_imbalance" in {one.cause for one in explain(taken).findings})
+    assert told == [False, True]
+
+
 def test_blocks_that_do_not_divide_by_the_sms(step: dict[int, Explanation]) -> None:
     """192 blocks in one wave: 60 SMs run two, 72 run one; no work is to be sorted."""
     (finding,) = step[13].findings
