@@ -682,11 +682,11 @@ def _in_order(work: Work, flows: Traffic) -> float:
 
 
 def _fetches(work: Work, flows: Traffic) -> Array | None:
-    """The loads by their sectors; tensor copies, where they bring most."""
+    """The loads and copies to shared memory by their sectors; tensor copies, where they bring most."""
     if work.program is None:
         return None
     copies = tensor_copies(work) * work.executed
-    return copies if _by_copies(flows) else np.where(work.global_loads, work.global_sectors, 0.0)
+    return copies if _by_copies(flows) else np.where(work.global_fetches, work.global_sectors, 0.0)
 
 
 def _by_copies(flows: Traffic) -> bool:
