@@ -638,11 +638,13 @@ def _lines(places: Threads) -> float:
 
 
 def written(work: Work, form: Form, loop: Loop) -> bool:
-    """Whether the loop also writes to the array: what is loaded in its next round may be something else."""
+    """Whether the loop also writes to the array, or nobody knows where: what is loaded in its next round may be
+    something else.
+    """
     stores = _stores(work)
     return any(
         bisect_left(stores.get(one, ()), loop.first) < bisect_right(stores.get(one, ()), loop.last)
-        for one in form.parameters
+        for one in (*form.parameters, None)
     )
 
 
@@ -665,11 +667,12 @@ def handed_on(work: Work) -> Mask:
 
 @once
 def _stores(work: Work) -> dict[object, list[int]]:
-    """The stores to what each parameter points at, ascending."""
+    """The stores to what each parameter points at, ascending; of none known, by None."""
     found: dict[object, list[int]] = {}
     for index in sorted(checked_forms(work)):
         if work.sass[index].is_store:
-            for one in checked_forms(work)[index].form.parameters:
+            known = checked_forms(work)[index].form.parameters
+            for one in known or ((None,) if work.sass[index].space == "global" else ()):
                 found.setdefault(one, []).append(index)
     return found
 
