@@ -58,12 +58,16 @@ def parts(
         return
     yield Text(visible(facts(session)))
     yield Text()
+    whole = bool(sections) or everything or total == 1
+    found = session.families if whole else session.leaders(LISTED)
+    little = "" if whole else too_little(session.explanation(one.representative) for one in found)
+    if little:
+        yield Text("\n".join(wrapped(little, min(width, PROSE), "! ", "  ")))
+        yield Text()
     if total > 1 and not sections and session.program.whole.time_ns:
         for line in program_lines.whole(session.program, min(width, PROSE)):
             yield Text(line)
         yield Text()
-    whole = bool(sections) or everything or total == 1
-    found = session.families if whole else session.leaders(LISTED)
     if len(session.kernels) > 1 and not sections:
         yield families_table(found if everything else found[:LISTED], session, width=width)
         left = 0 if everything else total - len(found[:LISTED])
@@ -82,8 +86,9 @@ def parts(
             shown += 1
             yield from kernel_parts(session, analysis, family, width, sections, whole)
     if not shown:
-        yield Text(unexplained(session.kernels))
-        yield Text()
+        if not little:
+            yield Text(unexplained(session.kernels))
+            yield Text()
         asked = [one for one in found if counters_of(session.kernels[one.representative])]
         for family in asked[:HEADLINES]:
             analysis = session.whole(family.representative)

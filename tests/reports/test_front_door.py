@@ -707,6 +707,9 @@ def test_what_was_not_collected_is_said_once_before_the_numbers(printed: Printed
     for options in ((), ("--all",), ("--format", "markdown")):
         said = printed("explain", *options, str(partial))
         assert said.count("Not collected") == 1 and said.index("Not collected") < said.index("#1")
+    said = printed("show", str(partial), str(DATA / "partial_two_metrics.ncu-rep.xz"))
+    assert said.count("Not collected") == 1 and said.index("Not collected") < said.index("Whose time it is")
+    assert "counters were collected" not in said
     for whole in (("explain", "--all"), ()):
         assert "Not collected" not in printed(*whole, str(DATA / "flaws_global_access.ncu-rep.xz"))
 
