@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 HEADLINES = 5  # families whose verdict is printed below the table
 COUNTERS = 40  # of one launch, where nothing but counters asked for by name is known of it
 LISTED = 30  # families in the table, unless all are asked for
+PLACE = 7  # letters of a file's name, below which it says nothing
 PROSE = 104  # columns of running text and bars, however wide the terminal is
 NARROW = 84  # columns below which the table drops what the others nearly say
 NARROWEST = 80  # columns below which the front door's words stand below its numbers, not beside them
@@ -174,10 +175,13 @@ def _first_to_change(session: Session, family: Family, room: int) -> str:
         said = f"{owner}{nothing if known else 'ncu could not profile it'}"
         return fit(said if len(said) <= room else said.partition(":")[0], room)
     what = f"{owner}{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it"
-    left, first = room - len(what) - len(" at "), next(iter(family.worst.places), None)
-    # A place of less than so many letters says nothing any more, nor does a part of an instruction.
-    cut = first is not None and left >= (10 if first.line is not None else len(place(first)))
-    return fit(what, room) + (f" at {fit(place(first), left)}" if first is not None and cut else "")
+    first = next(iter(family.worst.places), None)
+    file, colon, line = place(first).rpartition(":") if first is not None else ("", "", "")
+    left = room - len(what) - len(" at ") - len(colon + line)
+    # Less of a file's name, or a part of an instruction, says nothing any more; a line's number is never cut.
+    if first is None or left < (PLACE if first.line is not None else len(file)):
+        return fit(what, room)
+    return f"{what} at {fit(file, left)}{colon}{line}"
 
 
 def families_table(found: Sequence[Family], session: Session, *, width: int) -> Table:

@@ -530,6 +530,10 @@ def test_an_instruction_is_named_whole_or_not_at_all(columns: int, printed: Prin
     places = re.findall(r"% of it(?: at (.*))?$", said, re.MULTILINE)
     assert len(places) == 3 and "…" not in "".join(places)
     assert columns < 90 or any(places)
+    lines = re.findall(
+        r"% of it at (.*)$", printed(str(DATA / "flaws_global_access.ncu-rep.xz"), columns=columns), re.M
+    )
+    assert lines and all(re.fullmatch(r"glob.*:\d+", one) for one in lines), "once global_…17"
 
 
 def test_without_times_no_share_of_them_is_told(tmp_path: Path, printed: Printed) -> None:
