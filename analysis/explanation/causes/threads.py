@@ -91,6 +91,10 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
             else f"Let several lanes share a walk, or a warp, if it is long: where some walk on, {most:.1f} of "
             f"{entry:.0f} are active. Sorted by length they would have other neighbours, whose items lie elsewhere."
             if apart and share(lost[_walked_on(work)].sum(), lost.sum()) > MOST_LEAVE
+            else "Let a thread that is done take its next item, in one loop over the rounds of all of its items, while "
+            f"others are still at theirs: where they part, {most:.1f} of {entry:.0f} are active. How many rounds an "
+            "item takes nothing tells before them, to sort by."
+            if apart and share(lost[_until_done(work)].sum(), lost.sum()) > MOST_LEAVE
             else f"Let the threads of a warp take the same way: where they part, {most:.1f} of {entry:.0f} are active. "
             "Sort or regroup the work by its branch, or make both sides one computation."
         ),
@@ -141,6 +145,26 @@ def _ends_of_rows(work: Work) -> Mask:
         of_rows = bool(lengths) and counts[made].all() and (alike[lengths] == WARP).all()
         inside[first : last + 1] = of_rows
     return inside
+
+
+def _until_done(work: Work) -> Mask:
+    """Loops that a thread leaves when what its rounds made of one another says so, a chain's end or a state that stays:
+    nothing tells before how many they are.
+    """
+    code = work.code
+
+    def told_by_rounds(loop: Loop) -> bool:
+        turns = (
+            at for at in range(loop.first, loop.last + 1) if code.sass[at].is_branch and code.sass[at].guard
+        )
+        leaving = [at for at in turns if (to := code.target(at)) is None or to not in loop or at == loop.last]
+        told = code.made_of(one for at in leaving for one in code.producers(at, code.sass[at].guard))
+        return any(
+            code.sass[one].fetches or code.sass[one].instruction_class in FLOATS
+            for one in told.intersection(code.carried(loop))
+        )
+
+    return code.within(loop for loop in code.loops if told_by_rounds(loop))
 
 
 def _walked_on(work: Work) -> Mask:

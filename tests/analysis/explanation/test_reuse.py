@@ -14,6 +14,7 @@ from gemmprof.analysis.explanation.causes.access import in_patches, narrow_acces
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
 from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
 from gemmprof.analysis.explanation.causes.shared import local_memory, shared_memory_bandwidth
+from gemmprof.analysis.explanation.causes.threads import _until_done
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
 from gemmprof.analysis.explanation.demands.footprint import _array, arrays, own_places, sectors_of_a_thread
@@ -64,6 +65,16 @@ def test_three_passes_over_a_row_load_it_three_times() -> None:
     (row,) = (one for one in arrays(found) if len(one.rows) == 3)
     assert row.thread == pytest.approx(row.asked / 3)
     assert row.block == pytest.approx(512 * row.thread)
+
+
+@pytest.mark.parametrize("chain", [True, False], ids=["a chain's end", "a length"])
+def test_how_many_rounds_a_chain_takes_nothing_tells_before_them(chain: bool) -> None:
+    """A length that was loaded can be sorted by; where a list ends only its last item says."""
+    item = "LDG.E R4, [R6.64] ;" if chain else "IADD3 R4, R4, -0x1, RZ ;"
+    code = ("S2R R0, SR_TID.X ;", "IMAD.WIDE R2, R0, 0x4, c[0x0][0x210] ;", "LDG.E R4, [R2.64] ;")
+    around = ("IMAD.WIDE R6, R4, 0x4, c[0x0][0x218] ;", item, "ISETP.NE.AND P0, PT, R4, RZ, PT ;")
+    mask = _until_done(made(*code, *around, "@P0 BRA 0x000030 ;", "EXIT ;"))
+    assert mask.tolist() == [False] * 3 + [chain] * 4 + [False]
 
 
 @pytest.mark.parametrize(
