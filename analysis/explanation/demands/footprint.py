@@ -611,13 +611,14 @@ def _dimensions(work: Work) -> tuple[dict[int, str], dict[object, Threads]]:
     odd, divided, made_up = {1}, dict[int, int](), iter(UNLIKE)
     for at in np.flatnonzero(work.ran).tolist():
         line = work.sass[at]
-        if line.opcode == "IMAD" and "HI" in line.modifiers and _NUMBER.match(line.operands[-2]):
-            reciprocal = int(line.operands[-2], 0) % WORD
+        factor = line.operands[2] if len(line.operands) > 2 else ""
+        if line.opcode == "IMAD" and "HI" in line.modifiers and _NUMBER.match(factor):
+            reciprocal = int(factor, 0) % WORD
             for whole in (WORD << bits for bits in range(WARP)):
                 one = round(whole / max(1, reciprocal))
                 if 1 < one < WORD and -(-whole // one) == reciprocal:
                     odd.add(one // (one & -one))
-        elif line.opcode == "I2F" and "RP" in line.modifiers:
+        elif line.opcode == "I2F" and "RP" in line.modifiers and line.operands:
             divisor = values.operand(at, line.operands[-1])
             made_of = [*values.behind([divisor])]
             lengths = {one.name for one in made_of if one.kind == "parameter"} - told.keys()
