@@ -230,14 +230,17 @@ def _believed(work: Work, one: Checked) -> bool:
 
 def _as_counted(work: Work, at: int, places: Threads) -> npt.NDArray[np.float64]:
     """How far the sectors of an access to these places, of threads x draws x rounds, lie from those that were counted,
-    by draw; infinite where it is no such access.
+    by draw; infinite where it is no such access, by its sectors or by its lines.
     """
-    sectors = np.sort(warps_of(places.T // SECTOR), axis=-1)
-    expected = 1.0 + (sectors[..., 1:] != sectors[..., :-1]).sum(axis=-1).mean(axis=(0, -1))
-    counted = float(work.global_sectors[at] / work.executed[at])
-    active = float(work.threads[at] / work.executed[at]) / WARP
-    fits = (expected * active * (1.0 - NEAR) <= counted) & (counted <= expected * (1.0 + NEAR))
-    return np.where(fits, abs(expected - counted), np.inf)
+    rows, active = warps_of(places.T), float(work.threads[at] / work.executed[at]) / WARP
+    off, known = np.zeros(places.shape[1]), np.ones(places.shape[1], dtype=bool)
+    for size, asked in ((LINE, work.global_tags), (SECTOR, work.global_sectors)):
+        pieces, counted = np.sort(rows // size, axis=-1), float(asked[at] / work.executed[at])
+        expected = 1.0 + (pieces[..., 1:] != pieces[..., :-1]).sum(axis=-1).mean(axis=(0, -1))
+        off = abs(expected - counted)
+        if counted or size == SECTOR:
+            known &= (expected * active * (1.0 - NEAR) <= counted) & (counted <= expected * (1.0 + NEAR))
+    return np.where(known, off, np.inf)
 
 
 def looked_up_apart(form: Form) -> bool:

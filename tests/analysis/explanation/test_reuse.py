@@ -60,6 +60,12 @@ def test_results_far_apart_that_share_what_they_load() -> None:
     assert any("4 results that lie 1 block apart" in way.change for way in candidate.variants)
 
 
+def test_a_length_that_fits_by_chance_is_none() -> None:
+    """Lanes in five rows would touch as many sectors as those of a rolled one that begins anywhere, but other lines."""
+    found, _ = study("roll_four_axes_long_remainders", of=DATA / "blind6" / "h100")
+    assert not arrays(found)
+
+
 def test_three_passes_over_a_row_load_it_three_times() -> None:
     found, _ = study("layer_norm_three_passes")
     (row,) = (one for one in arrays(found) if len(one.rows) == 3)
