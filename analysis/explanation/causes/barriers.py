@@ -256,9 +256,11 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
             warps=min(1.0, resident),
         ),
         change=(
-            f"Give the row that a block of {warps} warps works on to one warp: it reduces through shuffles, meets "
-            f"nobody, and what all {warps} warps do alike is done once. Several such warps make a block."
+            f"[Give the row that a block of {warps} warps works on to one warp|Use num_warps=1]: it reduces through "
+            f"shuffles, meets nobody, and what all {warps} warps do alike is done once.[ Several such warps make a "
+            "block.|]"
         ),
+        plain=True,
     )
 
 

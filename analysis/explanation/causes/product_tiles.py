@@ -30,7 +30,6 @@ from gemmprof.gpu.arch import REGISTERS_PER_THREAD, WARP
 WGMMA_ROWS = 64.0  # rows of a wgmma, 16 for each warp of its group
 MOST_SUMS = 128  # of a thread: half of the registers that it can have
 COMPUTING = ("fp32", "fp16", "special", "conversion", "tensor")
-OPERAND_BYTES = 2.0  # of an element of an operand
 _NUMBER = re.compile(r"^(RZ|[-+]?(INF|\d.*))$")
 TILE_WARPS = 8  # of a block with a large tile
 OVERHANG = 8  # tiles along an axis, of which the last may be empty in part
@@ -207,7 +206,7 @@ def _tile(work: Work, macs: float, alike: Collection[int], axis: int) -> tuple[i
         return None
     # Codes that are copied as they are have a byte each: those who read them widen them.
     codes = work.where(lambda line: line.opcode == "LDS" and not {"U8", "S8"}.isdisjoint(line.modifiers))
-    each = 1.0 if (codes & work.ran).any() and not by_stores else OPERAND_BYTES
+    each = 1.0 if (codes & work.ran).any() and not by_stores else tensor.OPERAND_BYTES
     rows = 1 << max(0, round(np.log2(macs * each / shared)))
     return rows, max(1, min(rows, int(np.ceil(rows * mine_loaded / mine if mine else rows)))), own
 

@@ -486,18 +486,25 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
         what, left = "instructions", share(float(work.executed @ keep), work.total_executed)
     # Where a block is one wide along the axis, neighbours are other blocks', which Triton's programs are.
     of_blocks = axis not in far and launch.block[AXES.index(axis)] == 1
-    which = f"results {axis}" if axis in far else f"neighbouring results along {axis}"
+    which = (
+        f"{footprint.OUTPUTS} {f'results {axis}' if axis in far else f'neighbouring results along {axis}'}"
+    )
+    how = (
+        f"Let a [thread|program] compute {which}: they need"
+        if of_blocks
+        else f"[Let a thread compute {which}: they need|Use a BLOCK {footprint.OUTPUTS} times as long along its "
+        f"innermost axis: {footprint.OUTPUTS} neighbouring results of a thread need]"
+    )
     further = any(one.spread.get(axis, 1.0) > 1.0 for one in known)
     yield Variant(
         f"registers, {footprint.OUTPUTS} outputs a thread",
         fix,
         change=(
-            f"Let a {'[thread|program]' if of_blocks else 'thread'} compute {footprint.OUTPUTS} {which}: they "
-            f"need {100 * left:.0f} % of the {what} that as many "
-            f"{'do' if of_blocks else 'threads do'} now. Keep what they share in registers"
+            f"{how} {100 * left:.0f} % of the {what} that as many {'do' if of_blocks else 'threads do'} now. "
+            "Keep what they share in registers"
             f"{'; load by vectors, for lanes lie further apart then.' if further else '.'}"
         ),
-        plain=of_blocks,
+        plain=axis not in far,  # nobody says which axis of a tensor that is
     )
     for loop in walked:
         often = footprint.rounds(work, loop)

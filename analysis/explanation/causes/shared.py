@@ -12,6 +12,7 @@ from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant,
 from gemmprof.analysis.explanation.causes.access import gathers
 from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands import footprint
 from gemmprof.analysis.explanation.demands.resources import ADU, L1_PASSES
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -108,6 +109,11 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     if work.profile.launch.blocks < FEWER_BLOCKS * work.sms:
         return  # larger tiles are fewer blocks, too few for the SMs
     if _read_once(work, loads):
+        return
+    # Triton holds operands of a whole BLOCK_K in registers, unless tensor cores take them: of twice the rows, sums and
+    # one operand are as many again, half of what a thread has at least.
+    then = 1.5 * (work.profile.launch.registers_per_thread or 0)
+    if compiled_by_triton(work) and not work.products.any() and then > REGISTERS_PER_THREAD:
         return
     # With what is loaded from constant memory to be used together with what these loads bring.
     readers, beside = work.code.readers, indexed_constants(work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -13,6 +14,8 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import WIDE
 from gemmprof.analysis.explanation.code.flow import reached
+from gemmprof.analysis.explanation.code.latency import LINE
+from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -36,6 +39,7 @@ BUSY_PIPE = 0.7  # share of the time from which on the FMA pipe limits a product
 WGMMA_PASSES = 48.0 / 131072.0
 # Instructions of a warp that a ``wgmma.m64n128k16`` takes for each ``mma.sync`` of the same work.
 WGMMA_ISSUES = 1.0 / 16.0
+OPERAND_BYTES = 2.0  # of an element of an operand
 GROUP_WARPS = 4  # warps that multiply together by ``wgmma``
 STAGES = 3.0  # tiles of shared memory that take turns, two of them on their way (Triton's own choice)
 _AWAITED = re.compile(r"(?:@!?U?P\d+ +)?DEPBAR\.LE SB0, (0x[0-9a-f]+)")
@@ -98,7 +102,9 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
 def _limit(work: Work, found: _Products) -> bool:
     """Whether multiply-adds limit: they keep the FMA pipe busy, or most issue slots where nothing is busier."""
     fma, busiest = work.loads.get(FMA), max(work.loads, key=lambda key: work.loads[key].share, default="")
-    filled = 2.0 * float(work.executed[found.rows].sum()) > work.total_executed and busiest in (FMA, "issue")
+    # Triton brings the FMA pipe operands anew for each few of its sums.
+    units = (FMA, "issue", "l1_data") if compiled_by_triton(work) else (FMA, "issue")
+    filled = 2.0 * float(work.executed[found.rows].sum()) > work.total_executed and busiest in units
     return filled or (fma is not None and fma.busy * work.imbalance >= BUSY_PIPE)
 
 
@@ -284,7 +290,14 @@ def _by_mma(work: Work, found: _Products) -> Fix:
     keep = work.all_kept()
     operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
     often = float(work.executed[found.rows].max(initial=0.0))
-    keep[operands & (work.executed > 0.05 * often)] = FRAGMENTS
+    operands &= work.executed > 0.05 * often
+    keep[operands] = FRAGMENTS
+    if compiled_by_triton(work):
+        # It lays a warp's sums out as a square tile: a fragment is read once for a row or column of that.
+        sums = len({work.sass[at].operands[0] for at in np.flatnonzero(found.rows).tolist()})
+        width = OPERAND_BYTES * (1.0 if found.sixteen_bit else 2.0)
+        fragments = 2.0 * width * found.macs / math.sqrt(arch.WARP * sums) / LINE
+        keep[operands] = min(FRAGMENTS, share(fragments, work.data_passes[operands].sum()))
     if found.widened.any():
         keep[found.widened] = FRAGMENTS
         keep[work.where(lambda line: line.opcode == "LDS")] *= FRAGMENTS

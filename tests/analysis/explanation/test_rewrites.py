@@ -1888,6 +1888,32 @@ def test_fewer_warps_of_a_triton_program_are_told_by_their_number() -> None:
         assert f"num_warps={warps}:" in exchange.change and 0.25 < exchange.saves < 0.6
 
 
+@pytest.mark.parametrize(
+    "name, fix",
+    [
+        ("triton_nearest_centre_by_differences", "product"),
+        ("triton_matmul_ieee_products", "half"),
+        ("triton_states_in_full_floats", "tf32"),
+    ],
+)
+def test_tensor_cores_read_a_fragment_for_a_row_of_what_triton_gives_a_warp(name: str, fix: str) -> None:
+    launch, came = study(name)
+    said = explain(launch)
+    told = max(
+        one.saves for one in (*said.findings, *said.other_arithmetic) if one.cause == "tensor_cores_idle"
+    )
+    assert abs(told - came[fix]) < 0.06
+    # Twice the tile of a thread has no room beside 172 registers.
+    shared = [one for one in said.findings if one.cause == "shared_memory_bandwidth"]
+    assert bool(shared) == (name == "triton_matmul_ieee_products")
+
+
+def test_of_larger_blocks_the_axis_is_told() -> None:
+    """Tiles of 32 x 256 bring what taller ones lose."""
+    told = explain(study("triton_manhattan_distances_four_rows_a_program", "wide")[0]).findings
+    assert any("along its innermost axis" in one.change for one in told)
+
+
 def test_dram_has_no_more_than_global_accesses_ask_once_nothing_spills() -> None:
     """Rows of a softmax in one warp: spilled lines go to DRAM and back."""
     _, came = study("triton_softmax_one_warp")
