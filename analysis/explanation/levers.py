@@ -15,7 +15,7 @@ from dataclasses import replace
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate
 from gemmprof.analysis.explanation.causes.access import piece_by_piece
-from gemmprof.analysis.explanation.causes.barriers import exchanged
+from gemmprof.analysis.explanation.causes.barriers import exchanged, selected
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
 from gemmprof.analysis.explanation.causes.threads import FILLED, filled_lanes
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
@@ -125,15 +125,15 @@ def _of_exchanges(work: Work, everything: Sequence[Candidate]) -> Iterator[Candi
     if conflicts is meetings is None or work.warps_of_block == 1 or work.products.any():
         yield from everything
         return
-    way = exchanged(work)
+    ways = tuple(filter(None, (exchanged(work), selected(work))))
     for one in everything:
-        if one is meetings and way is not None:
+        if one is meetings and ways:
             # The program's work is dealt out anew: what is wrong with it comes first.
-            yield replace(one, variants=(*one.variants, way), rank=min(one.rank, LATENCY))
+            yield replace(one, variants=(*one.variants, *ways), rank=min(one.rank, LATENCY))
         elif one is not conflicts:
             yield one
-        elif meetings is None and way is not None:
-            yield replace(one, cause="barriers", variants=(way,))
+        elif meetings is None and ways:
+            yield replace(one, cause="barriers", variants=ways)
 
 
 def _vectorised(everything: Sequence[Candidate]) -> Iterator[Candidate]:

@@ -14,6 +14,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, constant
+from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
 from gemmprof.analysis.explanation.demands.resources import LSU
@@ -31,6 +32,11 @@ WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
 # Instructions beside one for each shuffle where a warp stores its sum, and one reads them all.
 EXCHANGE = 4.0
+WORD = 4.0  # bytes
+A_ROUND, A_BIT = (
+    3.0,
+    2.0,
+)  # instructions for each value: its maximum and its mask; its comparison and the count
 REDUCING = re.compile("[FDH](ADD|MNMX|MUL)|V?I(ADD|MNMX)|LOP3")
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
 SUMS_OF_A_WARP = 2.0  # lanes that store; more of them have columns of their own
@@ -223,7 +229,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
         return
     others, of_values = ran & ~steps, np.zeros_like(loads)
     places = np.flatnonzero(loads).tolist()
-    of_values[list(flow.reached(places, lambda at: [use for use in code.readers[at] if others[use]]))] = True
+    of_values[list(reached(places, lambda at: [use for use in code.readers[at] if others[use]]))] = True
     # Each round of a loop may put a row together; others walk along one, and one warp does more of their rounds.
     meets = shuffles.any() & steps & work.barriers  # of a tree's steps nobody knows what else they do
     a_row = [loop for loop in code.loops if meets[loop.first : loop.last + 1].any()]
@@ -312,6 +318,51 @@ def exchanged(work: Work) -> Variant | None:
         change=(
             f"Use num_warps={left}: what is reduced or sorted across warps passes through shared memory and waits for "
             "all of them."
+        ),
+        plain=True,
+    )
+
+
+def selected(work: Work) -> Variant | None:
+    """The few values that a program keeps of those that it sorts, found without a sort: the largest, round by round, or
+    the one of a rank, bit by bit, by counting what lies above it. None where most are kept, or little is a sort.
+
+    Fixed: of the network's instructions as many stay as there are rounds for each value; meetings in proportion.
+    """
+    ran, blocks, readers = work.ran, work.profile.launch.blocks, work.code.readers
+    reducing, stores = (
+        _reducing(work),
+        work.where(lambda line: line.is_store and line.space == "global") & ran,
+    )
+    swaps = np.flatnonzero(work.where(lambda line: line.opcode == "SHFL") & ran & ~reducing).tolist()
+    # What a reduction makes of all of them, each masked but that of the rank, is one.
+    onward = list(reached(swaps, lambda at: () if reducing[at] else readers[at]))
+    words, loads = np.maximum(1.0, work.widths / WORD), work.global_loads & ran
+    of_program = [float((work.switched_on * words)[rows].sum()) / blocks for rows in (loads, stores)]
+    several, kept = of_program[0], of_program[1] if stores[onward].any() else 1.0
+    network = work.where(lambda line: line.space == "shared") | work.barriers
+    network[onward] = True
+    network &= ran & ~stores
+    executed = float(work.executed[network].sum())
+    by_bits = A_BIT * 8.0 * float(work.widths[loads].min(initial=WORD))
+    left = several / WARP * blocks * (by_bits if kept == 1.0 else A_ROUND * kept)
+    if not swaps or 2.0 * executed < work.total_executed or left >= executed:
+        return None
+    stays = left / executed
+    keep = np.where(network, stays, 1.0)
+    return Variant(
+        "without a sort",
+        Fix(
+            keep=keep,
+            reasons={flow.BARRIER: stays},
+            resources={
+                **dict.fromkeys(BELOW_L1, 1.0),
+                "l1_data": share(work.data_passes @ keep, work.data_passes.sum()),
+            },
+        ),
+        change=(
+            f"Do not sort {several:,.0f} values for {kept:,.0f} of them: take the largest round by round "
+            "(tl.max, then mask it), or find the one of a rank bit by bit, by counting what lies above (tl.sum)."
         ),
         plain=True,
     )

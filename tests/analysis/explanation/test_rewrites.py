@@ -1621,7 +1621,7 @@ def test_what_triton_s_warps_exchange_can_go_and_is_nobody_s_layout() -> None:
     """A row is sorted across four warps; sums of float tiles for tensor cores meet in banks for another reason."""
     finding, *_ = explain(study("triton_largest_eight_by_sorting")[0]).findings
     assert finding.cause == "barriers"
-    assert "num_warps" in finding.change
+    assert "1 warp a program" in {way.name for way in finding.variants}
     operands = explain(study("triton_matmul_ieee_products", "tf32")[0]).findings
     assert "shared_bank_conflicts" in {one.cause for one in operands}
 
@@ -1906,6 +1906,17 @@ def test_tensor_cores_read_a_fragment_for_a_row_of_what_triton_gives_a_warp(name
     # Twice the tile of a thread has no room beside 172 registers.
     shared = [one for one in said.findings if one.cause == "shared_memory_bandwidth"]
     assert bool(shared) == (name == "triton_matmul_ieee_products")
+
+
+@pytest.mark.parametrize(
+    "name, fix", [("triton_medians_by_sorting_the_row", "bits"), ("triton_largest_eight_by_sorting", "kept")]
+)
+def test_one_rank_of_many_values_needs_no_sort(name: str, fix: str) -> None:
+    launch, came = study(name)
+    first = explain(launch).findings[0]
+    assert "Do not sort" in first.change and abs(first.saves - came[fix]) < 0.1
+    # Nor is a sort told of where the largest are found otherwise.
+    assert not any("Do not sort" in one.change for one in explain(study(name, fix)[0]).findings)
 
 
 def test_of_larger_blocks_the_axis_is_told() -> None:
