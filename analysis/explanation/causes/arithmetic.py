@@ -178,6 +178,8 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     again = distinct.computed_again(work, distinct.WHOLE_NUMBERS)
     # A number of the code that goes to a register is nothing that is worked out.
     numbers = work.where(lambda line: not line.reads and not line.space)
+    if work.products.any():  # nor are places of their tiles, which the uniform path works out once for a warp
+        numbers |= work.where(lambda line: line.instruction_class == "uniform")
     again = replace(again, keep=np.where(numbers, 1.0, again.keep))
     if float(work.executed @ (1.0 - again.keep)) > LITTLE * work.total_executed:
         variants.append(

@@ -1919,6 +1919,15 @@ def test_one_rank_of_many_values_needs_no_sort(name: str, fix: str) -> None:
     assert not any("Do not sort" in one.change for one in explain(study(name, fix)[0]).findings)
 
 
+def test_places_of_tiles_for_tensor_cores_are_looked_up_nowhere() -> None:
+    """The uniform path finds the buffer whose turn it is, and what describes it to wgmma."""
+    product = explain(study("triton_product_tiles_of_128_by_256_in_four_warps", "warps")[0]).findings
+    assert "tail_effect" in {one.cause for one in product}
+    assert not any(one.cause == "integer_arithmetic" for one in product)
+    bits = explain(study("ghash_bit_by_bit")[0]).findings
+    assert bits[0].cause == "integer_arithmetic"
+
+
 def test_of_larger_blocks_the_axis_is_told() -> None:
     """Tiles of 32 x 256 bring what taller ones lose."""
     told = explain(study("triton_manhattan_distances_four_rows_a_program", "wide")[0]).findings
