@@ -91,6 +91,7 @@ SETS = (
     DATA / "blind18" / "h100",
     DATA / "blind19" / "h100",
     DATA / "blind20" / "h100",
+    DATA / "blind21" / "h100",
 )
 
 
