@@ -388,14 +388,28 @@ def _from_memory(work: Work, known: Sequence[footprint.Reuse], flows: Traffic, m
     return once + (flows.dram_read - once) * min(1.0, max(0.0, share(missed - once, flows.missed - once)))
 
 
-def _all_blocks(work: Work, one: footprint.Reuse) -> float:
-    """Sectors of an array that all blocks fetch together, each once."""
+def _all_blocks(work: Work, one: footprint.Reuse, axes: Sequence[str] = AXES) -> float:
+    """Sectors of an array that all blocks (along these axes) fetch together, each once."""
     sectors = one.sectors
     for blocks, axis in zip(work.profile.launch.grid, AXES, strict=True):
-        several = one.fetched.get(footprint.BLOCKS + axis, 1.0)
-        apart = max(0.0, (several * footprint.OUTPUTS - 1.0) / (footprint.OUTPUTS - 1.0))
-        sectors *= 1.0 + (blocks - 1.0) * apart
+        sectors *= 1.0 + (blocks - 1.0) * _apart(one, axis) * (axis in axes)
     return sectors
+
+
+def _apart(one: footprint.Reuse, axis: str) -> float:
+    """Share of what a block along an axis fetches that its neighbour does not."""
+    several = one.fetched.get(footprint.BLOCKS + axis, 1.0)
+    return max(0.0, (several * footprint.OUTPUTS - 1.0) / (footprint.OUTPUTS - 1.0))
+
+
+def _shared_too_late(work: Work, known: Sequence[footprint.Reuse]) -> str:
+    """The grid's outermost axis, if blocks along it load the same and L2 cannot hold what all others load in between:
+    blocks begin in the order of their numbers, x first. '' for none.
+    """
+    *inner, last = [AXES[at] for at, blocks in enumerate(work.profile.launch.grid) if blocks > 1] or [""]
+    between = SECTOR * sum(_all_blocks(work, one, inner) for one in known)
+    same = any(_apart(one, last) == 0.0 for one in known)
+    return last if inner and same and between > (work.profile.device.l2_bytes or np.inf) else ""
 
 
 def _by_all_blocks(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) -> float:
@@ -645,14 +659,15 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     # loads again itself is no order of blocks.
     known = footprint.arrays(work)
     shared = all(one.thread > LOADED_AGAIN * one.asked for one in known)
-    if shared and flows.dram_read <= LOADED_AGAIN * flows.missed:
+    late = _shared_too_late(work, known)
+    if shared and (late or flows.dram_read <= LOADED_AGAIN * flows.missed):
         once = _by_all_blocks(work, known, flows)
         # What fits L2 is read once in any order: fewer sectors are neighbours' sharing, no count of what blocks load.
         there = min(there, once) if once > (l2 or 0) / SECTOR else there
     ordered = 0.0 < flows.missed <= 2.0 * in_order
     if ordered and flows.dram_read > AGAIN * there * wasted:
         named = "all allocated memory" if there == allocated else "what all blocks load"
-        found = _read_again(work, flows, there, named)
+        found = _read_again(work, flows, there, named, late)
     elif ordered and in_order >= SHARED_SECTORS * flows.dram_read > 0.0:
         keys = {"l2", "l2_in", "l2_out", "l2_tags"} & work.loads.keys()
         if any(work.loads[key].share >= FULL_L2 for key in keys):
@@ -700,7 +715,7 @@ def _by_copies(flows: Traffic) -> bool:
     return flows.copied > 0.5 * flows.missed
 
 
-def _read_again(work: Work, flows: Traffic, there: float, named: str) -> Candidate:
+def _read_again(work: Work, flows: Traffic, there: float, named: str, late: str) -> Candidate:
     """More was read from DRAM than there is to read: that much suffices."""
     again = flows.dram_read / there
     loads, sectors = work.global_loads, work.global_sectors
@@ -714,9 +729,16 @@ def _read_again(work: Work, flows: Traffic, there: float, named: str) -> Candida
     waits = np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None
     return Candidate(
         cause="cache_locality",
-        variants=(Variant("an order of work that stays in L2", Fix(resources=factors, latency=waits)),),
+        variants=(
+            Variant(
+                "an order of work that stays in L2", Fix(resources=factors, latency=waits), plain=bool(late)
+            ),
+        ),
         change=(
-            f"Read it once: {again:.1f} times {named} was read from DRAM, each block's part by that block "
+            f"Make {late} the first axis of the grid: [blocks|programs] along it load the same, and what those between "
+            f"them load is more than L2 holds ({again:.1f} times {named} was read from DRAM)."
+            if late
+            else f"Read it once: {again:.1f} times {named} was read from DRAM, each block's part by that block "
             "alone, again and again. Keep what it works on in registers or shared memory between its passes, or give "
             "it a smaller part at a time."
             if most or _blocks_share_nothing(work)
