@@ -64,7 +64,6 @@ def expert(
 ):  # fmt: skip
     """Pressure alone says between which levels the target lies: found by halving; only those two are read."""
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    field = tl.arange(0, FIELDS)
     target = tl.load(targets + tl.program_id(1))
     pressure = tl.load(ground + column)
     level = tl.zeros((BLOCK,), tl.int32)
@@ -77,11 +76,12 @@ def expert(
     below = tl.log(tl.load(a + next_level) + tl.load(b + next_level) * pressure)
     share = (tl.log(target) - above) / tl.maximum(below - above, 1e-6)
     share = tl.minimum(tl.maximum(share, 0.0), 1.0)
-    at = fields + field[:, None] * LEVELS * columns + column[None, :]
-    values_above = tl.load(at + level[None, :] * columns)
-    values_below = tl.load(at + next_level[None, :] * columns)
-    place = out + (field[:, None] * tl.num_programs(1) + tl.program_id(1)) * columns + column[None, :]
-    tl.store(place, values_above + share[None, :] * (values_below - values_above))
+    for field in tl.static_range(FIELDS):
+        at = fields + field * LEVELS * columns + column
+        values_above = tl.load(at + level * columns)
+        values_below = tl.load(at + next_level * columns)
+        place = out + (field * tl.num_programs(1) + tl.program_id(1)) * columns + column
+        tl.store(place, values_above + share * (values_below - values_above))
 
 
 def halved(block: int, warps: int) -> Form:

@@ -57,7 +57,7 @@ template <int PIXELS> __device__ __forceinline__ void staged(Scene scene) {
             const float4 conic = scene.conic[splat];
             const float *colour = scene.colour + splat * 3;
             conics[i] = conic, means[i] = scene.mean[splat];
-            colours[i] = make_float4(colour[0], colour[1], colour[2], __logf(LEAST / conic.w) - 0.01f);
+            colours[i] = make_float4(colour[0], colour[1], colour[2], -__logf(conic.w * (1.f / LEAST)) - 0.01f);
         }
         __syncthreads();
         for (int i = 0; i < many; ++i) {
