@@ -1,0 +1,79 @@
+// A plasma's step: each particle's charge goes to the eight nodes of its cell (cloud in cell); sorted by cell, periodic.
+#include "../tried/tried.cuh"
+
+constexpr int SIDE = 64, CELLS = SIDE * SIDE * SIDE;
+// Particles of cell c: from begin[c] up to begin[c + 1].
+struct Plasma { const float *x, *y, *z, *charge; const int *begin; float *density; int particles, side; };
+
+__global__ void as_it_is(Plasma plasma) {
+    const int p = blockIdx.x * blockDim.x + threadIdx.x;
+    if (p >= plasma.particles) return;
+    const float x = plasma.x[p], y = plasma.y[p], z = plasma.z[p], charge = plasma.charge[p];
+    const int side = plasma.side, i = int(floorf(x)), j = int(floorf(y)), k = int(floorf(z));
+    const float fx = x - i, fy = y - j, fz = z - k;
+    for (int corner = 0; corner < 8; ++corner) {
+        const int a = corner & 1, b = corner >> 1 & 1, c = corner >> 2;
+        const float weight = (a ? fx : 1.f - fx) * (b ? fy : 1.f - fy) * (c ? fz : 1.f - fz);
+        const int node = ((k + c) % side * side + (j + b) % side) * side + (i + a) % side;
+        atomicAdd(&plasma.density[node], charge * weight);
+    }
+}
+
+// Eight lanes sum a cell's corners in registers, then each adds one of them; two cells beside each other share nodes.
+__global__ void __launch_bounds__(256) expert(Plasma plasma) {
+    const int cell = (blockIdx.x * 256 + threadIdx.x) / 8, lane = threadIdx.x % 8, in_warp = threadIdx.x % 32;
+    const int i = cell % SIDE, j = cell / SIDE % SIDE, k = cell / SIDE / SIDE;
+    const int end = plasma.begin[cell + 1];
+    float sum[8] = {};
+    for (int p = plasma.begin[cell] + lane; p < end; p += 8) {
+        const float charge = __ldcs(plasma.charge + p), fx = __ldcs(plasma.x + p) - i, fy = __ldcs(plasma.y + p) - j, fz = __ldcs(plasma.z + p) - k;
+        const float far = charge * fz, near = charge - far, far_up = far * fy, near_up = near * fy, far_low = far - far_up, near_low = near - near_up;
+        const float quarter[4] = {near_low, near_up, far_low, far_up};
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+            const float right = quarter[q] * fx;
+            sum[2 * q] += quarter[q] - right, sum[2 * q + 1] += right;
+        }
+    }
+    // Half of the sums go to a lane's partner, three times: what is left is corner `lane`.
+    float four[4], two[2];
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+        const float mine = lane & 4 ? sum[4 + q] : sum[q], other = lane & 4 ? sum[q] : sum[4 + q];
+        four[q] = mine + __shfl_xor_sync(~0u, other, 4);
+    }
+#pragma unroll
+    for (int q = 0; q < 2; ++q) {
+        const float mine = lane & 2 ? four[2 + q] : four[q], other = lane & 2 ? four[q] : four[2 + q];
+        two[q] = mine + __shfl_xor_sync(~0u, other, 2);
+    }
+    float own = (lane & 1 ? two[1] : two[0]) + __shfl_xor_sync(~0u, lane & 1 ? two[0] : two[1], 1);
+    const int right = lane & 1, b = lane >> 1 & 1, c = lane >> 2;
+    const float before = __shfl_up_sync(~0u, own, 7);
+    if (right && in_warp < 24) return;
+    if (!right && in_warp >= 8) own += before;
+    atomicAdd(&plasma.density[((k + c) % SIDE * SIDE + (j + b) % SIDE) * SIDE + (i + right) % SIDE], own);
+}
+
+int main(int, char **arguments) {
+    // Some sixteen a cell, twice as many where the plasma is dense.
+    std::vector<float> x, y, z;
+    std::vector<int> begin{0};
+    for (int cell = 0; cell < CELLS; ++cell) {
+        const int i = cell % SIDE, j = cell / SIDE % SIDE, k = cell / SIDE / SIDE;
+        const int usual = 13 + int(8.f * std::sin(6.2831853f * (i + j) / SIDE)), here = std::max(0, usual + int(hashed(cell) % 13) - 4);
+        for (int n = 0; n < here; ++n) {
+            const unsigned one = hashed(cell * 64u + n);
+            x.push_back(i + 0.999f * (one / 4294967296.f)), y.push_back(j + 0.999f * (hashed(one + 1) / 4294967296.f));
+            z.push_back(k + 0.999f * (hashed(one + 2) / 4294967296.f));
+        }
+        begin.push_back(int(x.size()));
+    }
+    const int particles = int(x.size());
+    float *out = get<float>(CELLS);
+    const Plasma plasma{copied(x), copied(y), copied(z), drawn<float>(particles, 0.5, 1.5, 4), copied(begin), out, particles, SIDE};
+    judge({
+        {"as_it_is", [=] { as_it_is<<<(particles + 255) / 256, 256>>>(plasma); }},
+        {"expert", [=] { expert<<<CELLS / 32, 256>>>(plasma); }},
+    }, {{out, CELLS}}, [=] { check(cudaMemset(out, 0, CELLS * sizeof(float))); }, arguments[1]);
+}
