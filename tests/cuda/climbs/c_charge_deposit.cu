@@ -19,6 +19,63 @@ __global__ void as_it_is(Plasma plasma) {
     }
 }
 
+// First step, global atomics: a cell's particles lie beside each other, so that lanes sum those of theirs by shuffles, and
+// the first of a cell adds; or the block sums in shared memory by cell and corner.
+struct Part { int i, j, k, cell; float x, y, z, charge; };  // a particle's cell, and where in it
+__device__ __forceinline__ Part read(Plasma plasma, int p) {
+    if (p >= plasma.particles) return {0, 0, 0, -1, 0.f, 0.f, 0.f, 0.f};
+    const float x = plasma.x[p], y = plasma.y[p], z = plasma.z[p];
+    const int i = int(floorf(x)), j = int(floorf(y)), k = int(floorf(z));
+    return {i, j, k, (k * plasma.side + j) * plasma.side + i, x - i, y - j, z - k, plasma.charge[p]};
+}
+__global__ void summed_in_the_warp(Plasma plasma) {
+    const int p = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32, side = plasma.side;
+    const Part part = read(plasma, p);
+    const int cell = part.cell;
+    unsigned same = 0;  // bit n: the lane 2^n further on has the same cell
+    for (int n = 0; n < 5; ++n) {
+        const int other = __shfl_down_sync(~0u, cell, 1 << n);
+        if (lane + (1 << n) < 32 && other == cell) same |= 1u << n;
+    }
+    const int left = __shfl_up_sync(~0u, cell, 1);
+    const bool adds = cell >= 0 && (lane == 0 || left != cell);
+    for (int corner = 0; corner < 8; ++corner) {
+        const int a = corner & 1, b = corner >> 1 & 1, c = corner >> 2;
+        float sum = part.charge * ((a ? part.x : 1.f - part.x) * (b ? part.y : 1.f - part.y) * (c ? part.z : 1.f - part.z));
+        for (int n = 0; n < 5; ++n) {
+            const float other = __shfl_down_sync(~0u, sum, 1 << n);
+            if (same >> n & 1) sum += other;
+        }
+        const int node = ((part.k + c) % side * side + (part.j + b) % side) * side + (part.i + a) % side;
+        if (adds) atomicAdd(&plasma.density[node], sum);
+    }
+}
+constexpr int HELD = 256;  // cells from a block's first on; what lies further goes to memory
+__global__ void summed_in_shared(Plasma plasma) {
+    __shared__ float sums[HELD * 8];
+    __shared__ int begin;
+    const int p = blockIdx.x * blockDim.x + threadIdx.x, side = plasma.side;
+    const Part part = read(plasma, p);
+    for (int at = threadIdx.x; at < HELD * 8; at += blockDim.x) sums[at] = 0.f;
+    if (threadIdx.x == 0) begin = part.cell;
+    __syncthreads();
+    if (p < plasma.particles)
+        for (int corner = 0; corner < 8; ++corner) {
+            const int a = corner & 1, b = corner >> 1 & 1, c = corner >> 2;
+            const float own = part.charge * ((a ? part.x : 1.f - part.x) * (b ? part.y : 1.f - part.y) * (c ? part.z : 1.f - part.z));
+            const int node = ((part.k + c) % side * side + (part.j + b) % side) * side + (part.i + a) % side, at = part.cell - begin;
+            if (at < HELD) atomicAdd(&sums[at * 8 + corner], own);
+            else atomicAdd(&plasma.density[node], own);
+        }
+    __syncthreads();
+    for (int at = threadIdx.x; at < HELD * 8; at += blockDim.x) {
+        if (sums[at] == 0.f) continue;
+        const int of = begin + at / 8, a = at & 1, b = at >> 1 & 1, c = at >> 2 & 1;
+        const int node = ((of / side / side + c) % side * side + (of / side % side + b) % side) * side + (of % side + a) % side;
+        atomicAdd(&plasma.density[node], sums[at]);
+    }
+}
+
 // Eight lanes sum a cell's corners in registers, then each adds one of them; two cells beside each other share nodes.
 __global__ void __launch_bounds__(256) expert(Plasma plasma) {
     const int cell = (blockIdx.x * 256 + threadIdx.x) / 8, lane = threadIdx.x % 8, in_warp = threadIdx.x % 32;
@@ -74,6 +131,8 @@ int main(int, char **arguments) {
     const Plasma plasma{copied(x), copied(y), copied(z), drawn<float>(particles, 0.5, 1.5, 4), copied(begin), out, particles, SIDE};
     judge({
         {"as_it_is", [=] { as_it_is<<<(particles + 255) / 256, 256>>>(plasma); }},
+        {"summed_in_the_warp", [=] { summed_in_the_warp<<<(particles + 255) / 256, 256>>>(plasma); }},
+        {"summed_in_shared", [=] { summed_in_shared<<<(particles + 255) / 256, 256>>>(plasma); }},
         {"expert", [=] { expert<<<CELLS / 32, 256>>>(plasma); }},
     }, {{out, CELLS}}, [=] { check(cudaMemset(out, 0, CELLS * sizeof(float))); }, arguments[1]);
 }

@@ -44,6 +44,55 @@ __global__ void as_it_is(Clouds clouds) {
     }
 }
 
+// First step (fewer passes: cannot be had), barriers: lanes reduce through shuffles. The first warp reduces what the warps
+// found, and the block meets twice; or each warp does, and it meets once.
+__device__ __forceinline__ void farthest(float &best, int &at) {
+    for (int half = 16; half > 0; half /= 2) {
+        const float other = __shfl_xor_sync(~0u, best, half);
+        const int its = __shfl_xor_sync(~0u, at, half);
+        if (other > best || (other == best && its < at)) best = other, at = its;
+    }
+}
+template <bool ONCE> __device__ __forceinline__ void through_shuffles(Clouds clouds) {
+    __shared__ float far[2][32];
+    __shared__ int place[2][32], next;
+    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32, warps = blockDim.x / 32;
+    const float *points = clouds.points + blockIdx.x * clouds.count * 3;
+    float *nearest = clouds.nearest + blockIdx.x * clouds.count;
+    int *chosen = clouds.chosen + blockIdx.x * clouds.wanted;
+    for (int i = thread; i < clouds.count; i += blockDim.x) nearest[i] = 1e10f;
+    int last = 0;
+    if (thread == 0) chosen[0] = last;
+    for (int step = 1; step < clouds.wanted; ++step) {
+        const float x = points[last * 3], y = points[last * 3 + 1], z = points[last * 3 + 2];
+        const int turn = ONCE ? step % 2 : 0;  // who is late still reads what was found before
+        float best = -1.f;
+        int at = 0;
+        for (int i = thread; i < clouds.count; i += blockDim.x) {
+            const float distance = squared(points[i * 3] - x, points[i * 3 + 1] - y, points[i * 3 + 2] - z);
+            const float now = fminf(distance, nearest[i]);
+            nearest[i] = now;
+            if (now > best) best = now, at = i;
+        }
+        farthest(best, at);
+        if (lane == 0) far[turn][warp] = best, place[turn][warp] = at;
+        __syncthreads();
+        if (ONCE || warp == 0) {
+            best = lane < warps ? far[turn][lane] : -1.f, at = lane < warps ? place[turn][lane] : 0;
+            farthest(best, at);
+        }
+        if (ONCE) last = at;
+        else {
+            if (thread == 0) next = at;
+            __syncthreads();
+            last = next;
+        }
+        if (thread == 0) chosen[step] = last;
+    }
+}
+__global__ void meets_twice(Clouds clouds) { through_shuffles<false>(clouds); }
+__global__ void meets_once(Clouds clouds) { through_shuffles<true>(clouds); }
+
 // Points and distances stay in registers; bits of positive numbers are ordered as they are, so that the warp's own
 // maximum finds the farthest; warps meet once a step.
 template <int THREADS> __device__ __forceinline__ void in_registers(Clouds clouds) {
@@ -106,6 +155,8 @@ int main(int, char **arguments) {
     check(cudaFuncSetAttribute(expert_256, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     judge({
         {"as_it_is", [=] { as_it_is<<<CLOUDS, 512>>>(clouds); }},
+        {"meets_twice", [=] { meets_twice<<<CLOUDS, 512>>>(clouds); }},
+        {"meets_once", [=] { meets_once<<<CLOUDS, 512>>>(clouds); }},
         {"expert", [=] { expert<<<CLOUDS, 512, BYTES>>>(clouds); }},
         {"expert_256", [=] { expert_256<<<CLOUDS, 256, BYTES>>>(clouds); }},
     }, {{out, CLOUDS * WANTED}}, [] {}, arguments[1]);

@@ -34,6 +34,45 @@ def as_it_is(spectra, out, frames, bins, MICROPHONES: tl.constexpr, BLOCK: tl.co
 
 
 @triton.jit
+def _covariances(a, b):
+    """Sums over the frames of microphone, frame and bin."""
+    real = tl.sum(a[:, None, :, :] * a[None, :, :, :] + b[:, None, :, :] * b[None, :, :, :], 2)
+    imaginary = tl.sum(b[:, None, :, :] * a[None, :, :, :] - a[:, None, :, :] * b[None, :, :, :], 2)
+    return real, imaginary
+
+
+@triton.jit
+def beside_each_other(
+    spectra, out, frames, bins,
+    MICROPHONES: tl.constexpr, BLOCK: tl.constexpr, EACH: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """First step, uncoalesced access: the innermost index runs over bins, or (PARTS) over their parts as they lie."""
+    frequency = tl.program_id(0) * EACH + tl.arange(0, EACH)
+    microphone = tl.arange(0, MICROPHONES)
+    real = tl.zeros((MICROPHONES, MICROPHONES, EACH), tl.float32)
+    imaginary = tl.zeros((MICROPHONES, MICROPHONES, EACH), tl.float32)
+    for start in range(0, frames, BLOCK):
+        frame = start + tl.arange(0, BLOCK)
+        line = spectra + (microphone[:, None] * frames + frame[None, :])[:, :, None] * bins * 2
+        there = ((microphone[:, None] >= 0) & (frame[None, :] < frames))[:, :, None]
+        if PARTS:
+            part = tl.program_id(0) * EACH * 2 + tl.arange(0, EACH * 2)
+            values = tl.load(line + part, mask=there & (part < bins * 2), other=0.0)
+            a, b = tl.split(tl.reshape(values, (MICROPHONES, BLOCK, EACH, 2)))
+        else:
+            a = tl.load(line + frequency * 2, mask=there & (frequency < bins), other=0.0)
+            b = tl.load(line + frequency * 2 + 1, mask=there & (frequency < bins), other=0.0)
+        more_real, more_imaginary = _covariances(a, b)
+        real += more_real
+        imaginary += more_imaginary
+    pair = microphone[:, None] * MICROPHONES + microphone[None, :]
+    place = out + (frequency * (MICROPHONES * MICROPHONES) + pair[:, :, None]) * 2
+    inside = (frequency < bins) & (pair[:, :, None] >= 0)
+    tl.store(place, real / frames, mask=inside)
+    tl.store(place + 1, imaginary / frames, mask=inside)
+
+
+@triton.jit
 def _joined(real, imaginary, a, b, c, d):
     return real + a * c + b * d, imaginary + b * c - a * d
 
@@ -95,6 +134,12 @@ def expert(spectra, out, frames, bins, BLOCK: tl.constexpr, RUN: tl.constexpr, A
     _added(place, 2, 3, r23 * share, i23 * share, inside)
 
 
+def four(parts: bool) -> Form:
+    return lambda: beside_each_other[(triton.cdiv(BINS, 4),)](
+        spectra, out, FRAMES, BINS, MICROPHONES, 128, 4, parts
+    )
+
+
 def runs(block: int, run: int, ahead: int, warps: int) -> Form:
     return lambda: expert[(triton.cdiv(BINS, block), FRAMES // run)](
         spectra, out, FRAMES, BINS, block, run, ahead, num_warps=warps
@@ -103,6 +148,8 @@ def runs(block: int, run: int, ahead: int, warps: int) -> Form:
 
 forms: dict[str, Form] = {
     "as_it_is": lambda: as_it_is[(BINS,)](spectra, out, FRAMES, BINS, MICROPHONES, 128),
+    "four_bins_and_parts": four(True),
+    "four_bins": four(False),
     "expert": runs(32, 64, 4, 1),
     "expert_128_frames": runs(32, 128, 4, 1),
     "expert_64_bins": runs(64, 64, 2, 2),

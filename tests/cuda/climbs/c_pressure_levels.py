@@ -8,7 +8,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tried"))
 import torch
 import triton
 import triton.language as tl
-from tried import DEVICE, Form, empty, judge, noise, small
+from tried import DEVICE, INTERPRETED, Form, empty, judge, noise, small
+from triton.language.extra import libdevice
 
 FIELDS, LEVELS, LATITUDES, LONGITUDES = 4, 64, small(256, 4), small(512, 64)
 COLUMNS = LATITUDES * LONGITUDES
@@ -58,6 +59,49 @@ def as_it_is(
 
 
 @triton.jit
+def _log(x, FAST: tl.constexpr):
+    return libdevice.fast_logf(x) if FAST else tl.log(x)
+
+
+@triton.jit
+def logs_once(
+    fields, a, b, ground, targets, out, levels, columns,
+    FIELDS: tl.constexpr, BLOCK: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    """First step, expensive functions: the target's logarithm before the loop, a level's once; and (FAST) fast ones."""
+    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    field = tl.arange(0, FIELDS)
+    inside = column < columns
+    both = (field[:, None] >= 0) & inside[None, :]
+    target = tl.load(targets + tl.program_id(1))
+    pressure = tl.load(ground + column, mask=inside, other=1e5)
+    at = fields + field[:, None] * levels * columns + column[None, :]
+    above = tl.load(a) + tl.load(b) * pressure
+    log_target = _log(target, FAST)
+    log_above = _log(above, FAST)
+    values_above = tl.load(at, mask=both, other=0.0)
+    found = values_above
+    for level in range(1, levels):
+        below = tl.load(a + level) + tl.load(b + level) * pressure
+        values_below = tl.load(at + level * columns, mask=both, other=0.0)
+        log_below = _log(below, FAST)
+        if FAST:
+            share = libdevice.fast_dividef(log_target - log_above, log_below - log_above)
+        else:
+            share = (log_target - log_above) / (log_below - log_above)
+        between = (above <= target) & (target < below)
+        found = tl.where(
+            between[None, :], values_above + share[None, :] * (values_below - values_above), found
+        )
+        above = below
+        log_above = log_below
+        values_above = values_below
+    found = tl.where((target >= above)[None, :], values_above, found)  # under the lowest level
+    place = out + (field[:, None] * tl.num_programs(1) + tl.program_id(1)) * columns + column[None, :]
+    tl.store(place, found, mask=both)
+
+
+@triton.jit
 def expert(
     fields, a, b, ground, targets, out, columns,
     LEVELS: tl.constexpr, HALVINGS: tl.constexpr, FIELDS: tl.constexpr, BLOCK: tl.constexpr,
@@ -91,9 +135,17 @@ def halved(block: int, warps: int) -> Form:
     )
 
 
+def once(fast: bool) -> Form:
+    return lambda: logs_once[of_128](
+        fields, a, b, ground, targets, out, LEVELS, COLUMNS, FIELDS, 128, fast and not INTERPRETED
+    )  # the interpreter has no fast functions
+
+
 of_128 = (triton.cdiv(COLUMNS, 128), len(targets))
 forms: dict[str, Form] = {
     "as_it_is": lambda: as_it_is[of_128](fields, a, b, ground, targets, out, LEVELS, COLUMNS, FIELDS, 128),
+    "logs_once": once(False),
+    "logs_once_and_fast": once(True),
     "expert": halved(128, 4),
     "expert_256": halved(256, 4),
 }

@@ -33,6 +33,43 @@ __global__ void as_it_is(Scene scene) {
     scene.picture[at] = red, scene.picture[pixels + at] = green, scene.picture[2 * pixels + at] = blue;
 }
 
+// First step, redundant loads: a thread blends four pixels beside each other, which share a splat's values in registers.
+constexpr int BESIDE = 4;
+__global__ void four_along_x(Scene scene) {
+    const int x = blockIdx.x * TILE + threadIdx.x * BESIDE, y = blockIdx.y * TILE + threadIdx.y, tile = blockIdx.y * gridDim.x + blockIdx.x;
+    if (y >= scene.height) return;
+    float through[BESIDE], red[BESIDE] = {}, green[BESIDE] = {}, blue[BESIDE] = {};
+    bool done[BESIDE];
+#pragma unroll
+    for (int n = 0; n < BESIDE; ++n) through[n] = 1.f, done[n] = x + n >= scene.width;
+    for (int i = scene.begin[tile]; i < scene.begin[tile + 1]; ++i) {
+        if (done[0] && done[1] && done[2] && done[3]) break;
+        const int splat = scene.listed[i];
+        const float4 conic = scene.conic[splat];
+        const float2 mean = scene.mean[splat];
+        const float r = scene.colour[splat * 3], g = scene.colour[splat * 3 + 1], b = scene.colour[splat * 3 + 2];
+#pragma unroll
+        for (int n = 0; n < BESIDE; ++n) {
+            if (done[n]) continue;
+            const float power = power_of(mean.x - (x + n), mean.y - y, conic);
+            if (power > 0.f) continue;
+            const float alpha = fminf(0.99f, conic.w * expf(power));
+            if (alpha < LEAST) continue;
+            const float behind = through[n] * (1.f - alpha);
+            if (behind < DONE) {
+                done[n] = true;
+                continue;
+            }
+            red[n] += r * alpha * through[n], green[n] += g * alpha * through[n], blue[n] += b * alpha * through[n];
+            through[n] = behind;
+        }
+    }
+    const int at = y * scene.width + x, pixels = scene.width * scene.height;
+#pragma unroll
+    for (int n = 0; n < BESIDE; ++n)
+        if (x + n < scene.width) scene.picture[at + n] = red[n], scene.picture[pixels + at + n] = green[n], scene.picture[2 * pixels + at + n] = blue[n];
+}
+
 // Lists pass through shared memory, colours and the power below which a splat is surely too faint beside them; a thread
 // blends pixels below each other.
 template <int PIXELS> __device__ __forceinline__ void staged(Scene scene) {
@@ -115,6 +152,7 @@ int main(int, char **arguments) {
     const dim3 grid(ACROSS, DOWN);
     judge({
         {"as_it_is", [=] { as_it_is<<<grid, dim3(TILE, TILE)>>>(scene); }},
+        {"four_along_x", [=] { four_along_x<<<grid, dim3(TILE / BESIDE, TILE)>>>(scene); }},
         {"expert", [=] { expert<<<grid, dim3(TILE, TILE / 2)>>>(scene); }},
         {"expert_four_pixels", [=] { expert_four_pixels<<<grid, dim3(TILE, TILE / 4)>>>(scene); }},
         {"expert_one_pixel", [=] { expert_one_pixel<<<grid, dim3(TILE, TILE)>>>(scene); }},

@@ -45,6 +45,51 @@ __global__ void as_it_is(Ocean ocean) {
     ocean.change[layer + y * ocean.width + x] = -along * ocean.per_dx - across * ocean.per_dy;
 }
 
+// First step, redundant loads: four cells along x share their row, and the faces between them, in registers; or a block's
+// cells share a tile in shared memory.
+template <class At> __device__ __forceinline__ float flux(float speed, At at) {
+    if (speed > 0.f) return speed * weno(at(-3), at(-2), at(-1), at(0), at(1));
+    return speed * weno(at(2), at(1), at(0), at(-1), at(-2));
+}
+constexpr int BESIDE = 4;
+__global__ void four_along_x(Ocean ocean) {
+    const int x = (blockIdx.x * blockDim.x + threadIdx.x) * BESIDE, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= ocean.width || y >= ocean.height) return;
+    const size_t layer = size_t(blockIdx.z) * ocean.width * ocean.height;
+    const float *tracer = ocean.tracer + layer, *u = ocean.u + layer, *v = ocean.v + layer;
+    float row[BESIDE + 6], face[BESIDE + 1];
+#pragma unroll
+    for (int n = 0; n < BESIDE + 6; ++n) row[n] = tracer[y * ocean.width + wrapped(x + n - 3, ocean.width)];
+#pragma unroll
+    for (int n = 0; n <= BESIDE; ++n)
+        face[n] = flux(u[y * ocean.width + wrapped(x + n, ocean.width)], [&](int off) { return row[n + off + 3]; });
+#pragma unroll
+    for (int n = 0; n < BESIDE; ++n) {
+        if (x + n >= ocean.width) break;
+        const float across = flux_y(ocean, tracer, v, x + n, y + 1) - flux_y(ocean, tracer, v, x + n, y);
+        ocean.change[layer + y * ocean.width + x + n] = -(face[n + 1] - face[n]) * ocean.per_dx - across * ocean.per_dy;
+    }
+}
+__global__ void tile_in_shared(Ocean ocean) {
+    __shared__ float tile[8 + 6][32 + 6];
+    const int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    const size_t layer = size_t(blockIdx.z) * ocean.width * ocean.height;
+    const float *tracer = ocean.tracer + layer, *u = ocean.u + layer, *v = ocean.v + layer;
+    for (int n = threadIdx.y * 32 + threadIdx.x; n < (8 + 6) * (32 + 6); n += 256) {
+        const int from_x = wrapped(blockIdx.x * 32 + n % (32 + 6) - 3, ocean.width), from_y = wrapped(blockIdx.y * 8 + n / (32 + 6) - 3, ocean.height);
+        tile[n / (32 + 6)][n % (32 + 6)] = tracer[from_y * ocean.width + from_x];
+    }
+    __syncthreads();
+    if (x >= ocean.width || y >= ocean.height) return;
+    auto in_x = [&](int right) {
+        return flux(u[y * ocean.width + wrapped(x + right, ocean.width)], [&](int off) { return tile[threadIdx.y + 3][threadIdx.x + 3 + right + off]; });
+    };
+    auto in_y = [&](int up) {
+        return flux(v[wrapped(y + up, ocean.height) * ocean.width + x], [&](int off) { return tile[threadIdx.y + 3 + up + off][threadIdx.x + 3]; });
+    };
+    ocean.change[layer + y * ocean.width + x] = -(in_x(1) - in_x(0)) * ocean.per_dx - (in_y(1) - in_y(0)) * ocean.per_dy;
+}
+
 // Lanes choose what stands upwind, then compute together, with differences of neighbours; the weights' divisions become one.
 __device__ __forceinline__ float carried(float speed, float m3, float m2, float m1, float p0, float p1, float p2) {
     const bool up = speed > 0.f;
@@ -130,6 +175,8 @@ int main(int, char **arguments) {
     const Ocean ocean{copied(tracer), copied(u), copied(v), out, WIDTH, HEIGHT, 1.f / 1000.f, 1.f / 1200.f};
     judge({
         {"as_it_is", [=] { as_it_is<<<dim3(WIDTH / 32, HEIGHT / 8, LAYERS), dim3(32, 8)>>>(ocean); }},
+        {"four_along_x", [=] { four_along_x<<<dim3(WIDTH / 32 / BESIDE, HEIGHT / 8, LAYERS), dim3(32, 8)>>>(ocean); }},
+        {"tile_in_shared", [=] { tile_in_shared<<<dim3(WIDTH / 32, HEIGHT / 8, LAYERS), dim3(32, 8)>>>(ocean); }},
         {"expert", [=] { expert<<<dim3(HEIGHT / STRIP, LAYERS), WIDTH / 4>>>(ocean); }},
     }, {{out, CELLS}}, [] {}, arguments[1]);
 }
