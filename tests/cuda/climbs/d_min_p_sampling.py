@@ -55,6 +55,62 @@ def as_it_is(logits, tokens, chances, vocabulary, temperature, least, seed, BLOC
     tl.store(chances + row, tl.sum(tl.where(lane == winner, chance, 0.0), 0))
 
 
+# First step, redundant loads: the largest value and the sum in one pass, each lane's own or the block's.
+@triton.jit
+def drawn(
+    logits, tokens, chances, vocabulary, temperature, least, seed, row, lane, largest, norm, BLOCK: tl.constexpr
+):  # fmt: skip
+    best = tl.full((BLOCK,), float("-inf"), tl.float32)
+    chance = tl.zeros((BLOCK,), tl.float32)
+    which = tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, vocabulary, BLOCK):
+        at = start + lane
+        x = tl.load(logits + row * vocabulary + at, mask=at < vocabulary, other=float("-inf"))
+        share = x / temperature - largest
+        noise = -tl.log(-tl.log(tl.rand(seed, row * vocabulary + at)))
+        score = tl.where(tl.exp(share) >= least, share + noise, float("-inf"))
+        better = score > best
+        best = tl.where(better, score, best)
+        chance = tl.where(better, share - norm, chance)
+        which = tl.where(better, at, which)
+    winner = tl.argmax(best, 0)
+    tl.store(tokens + row, tl.sum(tl.where(lane == winner, which, 0), 0))
+    tl.store(chances + row, tl.sum(tl.where(lane == winner, chance, 0.0), 0))
+
+
+@triton.jit
+def online_by_lane(logits, tokens, chances, vocabulary, temperature, least, seed, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    lane = tl.arange(0, BLOCK)
+    most = tl.full((BLOCK,), float("-inf"), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, vocabulary, BLOCK):
+        at = start + lane
+        x = tl.load(logits + row * vocabulary + at, mask=at < vocabulary, other=float("-inf")) / temperature
+        larger = tl.maximum(most, x)
+        total = total * tl.exp(most - larger) + tl.exp(x - larger)
+        most = larger
+    largest = tl.max(most, 0)
+    norm = tl.log(tl.sum(total * tl.exp(most - largest), 0))
+    drawn(logits, tokens, chances, vocabulary, temperature, least, seed, row, lane, largest, norm, BLOCK)
+
+
+@triton.jit
+def online_by_block(logits, tokens, chances, vocabulary, temperature, least, seed, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    lane = tl.arange(0, BLOCK)
+    largest = float("-inf")
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, vocabulary, BLOCK):
+        at = start + lane
+        x = tl.load(logits + row * vocabulary + at, mask=at < vocabulary, other=float("-inf")) / temperature
+        larger = tl.maximum(largest, tl.max(x, 0))
+        total = total * tl.exp(largest - larger) + tl.exp(x - larger)
+        largest = larger
+    norm = tl.log(tl.sum(total, 0))
+    drawn(logits, tokens, chances, vocabulary, temperature, least, seed, row, lane, largest, norm, BLOCK)
+
+
 # Each row is read once, by 32 programs, which keep the largest value of 1024 and their sum; noise is made only for the
 # pieces that have a word to draw.
 PIECE, SPLIT, PARTS = 1024, 4, 8
@@ -128,7 +184,10 @@ def in_three_steps() -> None:
     expert_choice[(ROWS,)](scores, places, shares, tokens, chances, PARTS, num_warps=1)
 
 
+sampled = (logits, tokens, chances, VOCABULARY, TEMPERATURE, LEAST, SEED)
 judge({
-    "as_it_is": lambda: as_it_is[(ROWS,)](logits, tokens, chances, VOCABULARY, TEMPERATURE, LEAST, SEED, 1024),
+    "as_it_is": lambda: as_it_is[(ROWS,)](*sampled, 1024),
+    "online_by_lane": lambda: online_by_lane[(ROWS,)](*sampled, 1024),
+    "online_by_block": lambda: online_by_block[(ROWS,)](*sampled, 1024),
     "expert": in_three_steps,
 }, [tokens, chances])  # fmt: skip

@@ -36,6 +36,34 @@ __global__ void as_it_is(const char *genome, int windows, unsigned *minimizers) 
     minimizers[window] = found;
 }
 
+// First step, redundant loads: four neighbouring results a thread. The last thread's four begin earlier, where there
+// are not four more.
+__global__ void four_in_registers(const char *genome, int windows, unsigned *minimizers) {
+    const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+    if (thread >= (windows + 3) / 4) return;
+    const int window = min(4 * thread, windows - 4);
+    Key forward = 0, backward = 0, least[4];
+    unsigned found[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) least[j] = ~0ull, found[j] = 0;
+#pragma unroll
+    for (int i = 0; i < K + W - 1 + 3; ++i) {
+        const Key code = genome[window + i] >> 1 & 3;
+        forward = (forward << 2 | code) & MASK;
+        backward = backward >> 2 | (code ^ 2) << 2 * (K - 1);
+        if (i < K - 1) continue;
+        const Key hash = hash_of(forward < backward ? forward : backward);
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            if (i - (K - 1) >= j && i - (K - 1) < j + W && hash < least[j]) {
+                least[j] = hash;
+                found[j] = (window + i - (K - 1)) << 1 | (backward < forward);
+            }
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) minimizers[window + j] = found[j];
+}
+
 // A thread hashes eight k-mers, cut out of packed letters, once, and passes them on; minima of 2, 4, 8 and 10 follow.
 constexpr int THREADS = 256, EACH = 8, TILE = THREADS * EACH, PACKED = TILE / 16 + 2;
 // Four letters as eight bits, the first uppermost.
@@ -113,6 +141,7 @@ int main(int, char **argv) {
     const char *genome = copied(read);
     unsigned *minimizers = get<unsigned>(WINDOWS);
     judge({{"as_it_is", [=] { as_it_is<<<(WINDOWS + 255) / 256, 256>>>(genome, WINDOWS, minimizers); }},
+           {"four_in_registers", [=] { four_in_registers<<<((WINDOWS + 3) / 4 + 255) / 256, 256>>>(genome, WINDOWS, minimizers); }},
            {"expert", [=] { expert<<<(WINDOWS + TILE - 1) / TILE, THREADS>>>(genome, LETTERS, WINDOWS, minimizers); }}},
           {{minimizers, WINDOWS}}, [] {}, argv[1]);
 }

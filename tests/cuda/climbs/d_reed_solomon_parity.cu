@@ -37,6 +37,40 @@ __global__ void as_it_is(const Byte *data, Byte *parity, const Byte *matrix, con
     }
 }
 
+// First step, redundant loads: four neighbouring results a thread share coefficients, or a byte's value and logarithm are
+// loaded before the loop over the parities.
+__global__ void four_in_registers(const Byte *data, Byte *parity, const Byte *matrix, const Byte *logs, const Byte *powers, int shard) {
+    const int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    if (i >= shard) return;
+    for (int p = 0; p < PARITY; ++p) {
+        Byte sum[4] = {};
+        for (int d = 0; d < DATA; ++d) {
+            const int coefficient = logs[matrix[p * DATA + d]];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const Byte value = data[size_t(d) * shard + i + j];
+                if (value) sum[j] ^= powers[logs[value] + coefficient];
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < 4; ++j) parity[size_t(p) * shard + i + j] = sum[j];
+    }
+}
+__global__ void loaded_before_the_loop(const Byte *data, Byte *parity, const Byte *matrix, const Byte *logs, const Byte *powers, int shard) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= shard) return;
+    Byte value[DATA], log[DATA];
+#pragma unroll
+    for (int d = 0; d < DATA; ++d) value[d] = data[size_t(d) * shard + i], log[d] = logs[value[d]];
+    for (int p = 0; p < PARITY; ++p) {
+        Byte sum = 0;
+#pragma unroll
+        for (int d = 0; d < DATA; ++d)
+            if (value[d]) sum ^= powers[log[d] + logs[matrix[p * DATA + d]]];
+        parity[size_t(p) * shard + i] = sum;
+    }
+}
+
 // Sixteen bytes a thread and shard. A product is a sum over the bits of its coefficient: of all shards' data with bit 7
 // first, doubled, with bit 6, and so on; four bytes of a word at once.
 struct Masks { unsigned of[PARITY][8][DATA]; };  // all ones where the coefficient has that bit
@@ -89,6 +123,8 @@ int main(int, char **argv) {
     const Byte *data = drawn<Byte>(size_t(SHARD) * DATA, 0, 256, 1), *own = copied(coefficients), *log = copied(logs), *power = copied(powers);
     Byte *parity = get<Byte>(size_t(SHARD) * PARITY);
     judge({{"as_it_is", [=] { as_it_is<<<SHARD / 256, 256>>>(data, parity, own, log, power, SHARD); }},
+           {"four_in_registers", [=] { four_in_registers<<<SHARD / 4 / 256, 256>>>(data, parity, own, log, power, SHARD); }},
+           {"loaded_before_the_loop", [=] { loaded_before_the_loop<<<SHARD / 256, 256>>>(data, parity, own, log, power, SHARD); }},
            {"expert", [=] { expert<<<SHARD / 16 / 256, 256>>>(data, parity, masks, SHARD); }},
            {"expert_2", [=] { expert_2<<<SHARD / 16 / 256, 256>>>(data, parity, SHARD); }}},
           {{parity, size_t(SHARD) * PARITY}}, [] {}, argv[1]);

@@ -34,6 +34,43 @@ def as_it_is(prices, scores, stocks, window, BLOCK: tl.constexpr):
     tl.store(scores + day * stocks + stock, (last - mean) / deviation, mask=inside)
 
 
+# First step, redundant loads: prices are loaded once and kept in registers, each by itself or as a tile.
+@triton.jit
+def kept_in_registers(prices, scores, stocks, WINDOW: tl.constexpr, BLOCK: tl.constexpr):
+    day = tl.program_id(0)
+    stock = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = stock < stocks
+    kept = ()
+    for k in tl.static_range(WINDOW):
+        kept += (tl.load(prices + (day + k) * stocks + stock, mask=inside, other=0.0),)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in tl.static_range(WINDOW):
+        total += kept[k]
+    mean = total / WINDOW
+    squares = tl.zeros((BLOCK,), tl.float32)
+    for k in tl.static_range(WINDOW):
+        off = kept[k] - mean
+        squares += off * off
+    deviation = tl.sqrt(squares / (WINDOW - 1))
+    tl.store(scores + day * stocks + stock, (kept[WINDOW - 1] - mean) / deviation, mask=inside)
+
+
+@triton.jit
+def kept_as_a_tile(prices, scores, stocks, window, ROOM: tl.constexpr, BLOCK: tl.constexpr):
+    day = tl.program_id(0)
+    stock = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = stock < stocks
+    k = tl.arange(0, ROOM)[:, None]
+    kept = tl.load(
+        prices + (day + k) * stocks + stock[None, :], mask=(k < window) & inside[None, :], other=0.0
+    )  # fmt: skip
+    mean = tl.sum(kept, 0) / window
+    off = tl.where(k < window, kept - mean[None, :], 0.0)
+    last = tl.sum(tl.where(k == window - 1, off, 0.0), 0)
+    deviation = tl.sqrt(tl.sum(off * off, 0) / (window - 1))
+    tl.store(scores + day * stocks + stock, last / deviation, mask=inside)
+
+
 # A program walks a stretch of days: the mean and the sum of squares follow what comes and what goes, and what comes
 # next is under way meanwhile. Prices count from the stretch's first, so that sums of a walk keep their digits.
 @triton.jit
@@ -78,8 +115,11 @@ def stretches(days: int, block: int) -> Form:
     return lambda: expert[grid](prices, scores, DAYS, STOCKS, WINDOW, days, block, num_warps=block // 32)
 
 
+of_256 = (DAYS - WINDOW + 1, triton.cdiv(STOCKS, 256))
 judge({
-    "as_it_is": lambda: as_it_is[(DAYS - WINDOW + 1, triton.cdiv(STOCKS, 256))](prices, scores, STOCKS, WINDOW, 256),
+    "as_it_is": lambda: as_it_is[of_256](prices, scores, STOCKS, WINDOW, 256),
+    "kept_in_registers": lambda: kept_in_registers[of_256](prices, scores, STOCKS, WINDOW, 256),
+    "kept_as_a_tile": lambda: kept_as_a_tile[of_256](prices, scores, STOCKS, WINDOW, 32, 256),
     "expert": stretches(64, 128),
     "expert_2": stretches(128, 64),
 }, [scores])  # fmt: skip

@@ -48,6 +48,33 @@ def as_it_is(
     tl.store(interests + user * WIDTH + column, tl.sum(weight[:, None] * rows, 0))
 
 
+# First step, threads without work: a history in pieces, a loop that ends where it does.
+@triton.jit
+def in_pieces(
+    table, histories, lengths, targets, interests, longest, scale, WIDTH: tl.constexpr, PIECE: tl.constexpr
+):  # fmt: skip
+    user = tl.program_id(0)
+    length = tl.load(lengths + user)
+    column = tl.arange(0, WIDTH)
+    target = tl.load(table + tl.load(targets + user) * WIDTH + column)
+    largest, total = float("-inf"), 0.0
+    interest = tl.zeros((WIDTH,), tl.float32)
+    for start in range(0, length, PIECE):
+        click = start + tl.arange(0, PIECE)
+        inside = click < length
+        items = tl.load(histories + user * longest + click, mask=inside, other=0)
+        rows = tl.load(table + items[:, None] * WIDTH + column[None, :], mask=inside[:, None], other=0.0)
+        fit = tl.sum(rows * target[None, :], 1) * scale
+        fit = tl.where(inside, fit, float("-inf"))
+        larger = tl.maximum(largest, tl.max(fit, 0))
+        weight = tl.exp(fit - larger)
+        kept = tl.exp(largest - larger)
+        total = total * kept + tl.sum(weight, 0)
+        interest = interest * kept + tl.sum(weight[:, None] * rows, 0)
+        largest = larger
+    tl.store(interests + user * WIDTH + column, interest / total)
+
+
 # As many rows at a time as two warps hold in few registers, and no further than the history goes; the softmax is
 # corrected as it goes, and the next items' numbers are there before they are needed.
 @triton.jit
@@ -81,6 +108,8 @@ def expert(
 data = (table, histories, lengths, targets, interests, LONGEST, 1 / math.sqrt(WIDTH), WIDTH)
 judge({
     "as_it_is": lambda: as_it_is[(USERS,)](*data, triton.next_power_of_2(LONGEST)),
+    "pieces_of_32": lambda: in_pieces[(USERS,)](*data, 32),
+    "pieces_of_64": lambda: in_pieces[(USERS,)](*data, 64),
     "expert": lambda: expert[(USERS,)](*data, 32, num_warps=2),
     "expert_2": lambda: expert[(USERS,)](*data, 16, num_warps=1),
 }, [interests])  # fmt: skip

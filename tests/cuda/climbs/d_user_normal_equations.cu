@@ -27,6 +27,68 @@ __global__ void as_it_is(Ratings ratings, float *products, float *sums) {
     if (row == 0) sums[user * F + column] = sum;
 }
 
+// First step, redundant loads: four neighbouring columns a thread, or the factors of 64 items in shared memory.
+__global__ void four_in_registers(Ratings ratings, float *products, float *sums) {
+    const int user = blockIdx.x, column = threadIdx.x * 4, row = threadIdx.y;
+    const int begin = ratings.first[user], end = ratings.first[user + 1];
+    float product[F / 4][4] = {}, sum[4] = {};
+    for (int r = begin; r < end; ++r) {
+        const float *factors = ratings.factors + size_t(ratings.items[r]) * F;
+        float own[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) own[j] = factors[column + j];
+#pragma unroll
+        for (int q = 0; q < F / 4; ++q) {
+            const float other = factors[row + q * 4];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) product[q][j] += other * own[j];
+        }
+        if (row == 0) {
+            const float value = ratings.values[r];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) sum[j] += value * own[j];
+        }
+    }
+#pragma unroll
+    for (int q = 0; q < F / 4; ++q)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int i = row + q * 4;
+            if (i == column + j) product[q][j] += WEIGHT * (end - begin);
+            products[(size_t(user) * F + i) * F + column + j] = product[q][j];
+        }
+    if (row == 0)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) sums[user * F + column + j] = sum[j];
+}
+__global__ void tile_in_shared(Ratings ratings, float *products, float *sums) {
+    constexpr int HELD = 64;
+    __shared__ float tile[HELD][F], values[HELD];
+    const int user = blockIdx.x, column = threadIdx.x, row = threadIdx.y;
+    const int begin = ratings.first[user], end = ratings.first[user + 1];
+    float product[F / 4] = {}, sum = 0.f;
+    for (int first = begin; first < end; first += HELD) {
+        const int held = min(HELD, end - first);
+        __syncthreads();
+        for (int r = row; r < held; r += blockDim.y) tile[r][column] = ratings.factors[size_t(ratings.items[first + r]) * F + column];
+        if (row == 0 && column < held) values[column] = ratings.values[first + column];
+        __syncthreads();
+        for (int r = 0; r < held; ++r) {
+            const float own = tile[r][column];
+#pragma unroll
+            for (int q = 0; q < F / 4; ++q) product[q] += tile[r][row + q * 4] * own;
+            if (row == 0) sum += values[r] * own;
+        }
+    }
+#pragma unroll
+    for (int q = 0; q < F / 4; ++q) {
+        const int i = row + q * 4;
+        if (i == column) product[q] += WEIGHT * (end - begin);
+        products[(size_t(user) * F + i) * F + column] = product[q];
+    }
+    if (row == 0) sums[user * F + column] = sum;
+}
+
 // Sixteen items at a time are gathered into shared memory while the last sixteen are multiplied; a thread holds 8 by 8
 // products, four rows and columns of each half.
 constexpr int ROWS = 16, THREADS = 64;
@@ -109,6 +171,8 @@ int main(int, char **argv) {
     const Ratings ratings{copied(starts), copied(rated), copied(stars), drawn<float>(size_t(ITEMS) * F, -0.5, 0.5, 1)};
     float *products = get<float>(size_t(USERS) * F * F), *sums = get<float>(USERS * F);
     judge({{"as_it_is", [=] { as_it_is<<<USERS, dim3(F, 4)>>>(ratings, products, sums); }},
+           {"four_in_registers", [=] { four_in_registers<<<USERS, dim3(F / 4, 4)>>>(ratings, products, sums); }},
+           {"tile_in_shared", [=] { tile_in_shared<<<USERS, dim3(F, 4)>>>(ratings, products, sums); }},
            {"expert", [=] { expert<<<USERS, THREADS>>>(ratings, products, sums); }}},
           {{products, size_t(USERS) * F * F}, {sums, USERS * F}}, [] {}, argv[1]);
 }
