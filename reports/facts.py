@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.trust import NOT_PROFILED, of_several
+from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
@@ -15,6 +16,7 @@ from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile
 from gemmprof.reports import formatting
 from gemmprof.reports.pages.contents import KernelPage
+from gemmprof.reports.words import conclusion, is_known
 from gemmprof.runs.directory import Run
 
 Tile = tuple[str, str, str]  # name, value, and a remark below it ('' if none)
@@ -91,6 +93,18 @@ def counters_of(analysis: KernelAnalysis) -> list[tuple[str, str, str]]:
     found = ((name, profile.metrics[name]) for name in names if not name.startswith(duration))
     numbers = ((name, value) for name, value in found if not isinstance(value, str))
     return [(name, formatting.raw_value(value), profile.units.get(name, "")) for name, value in numbers]
+
+
+def nothing_found(session: Session, found: Sequence[Family], little: str = "") -> str:
+    """Where no family has a finding: what the longest one's time goes to or that it is a debug build; if that is known
+    of none, how to come to know it, unless what was collected too ``little`` of says that.
+    """
+    known = [session.explanation(family.representative) for family in found]
+    first = next((at for at, one in enumerate(known) if is_known(one)), None)
+    if first is None:
+        return "" if little else unexplained(session.kernels)
+    said = conclusion(known[first])
+    return said if len(session.by_time) == 1 else f"{found[first].id}: {said}"
 
 
 def unexplained(kernels: Iterable[KernelAnalysis]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.explanation.prediction import calibration
-from gemmprof.analysis.explanation.trust import NOT_PROFILED, SHORT, UNSEEN
+from gemmprof.analysis.explanation.trust import NOT_PROFILED, UNSEEN, WAITS, mostly_launching
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
@@ -86,7 +86,6 @@ def duration(explanation: Explanation) -> str:
     return nanoseconds(explanation.duration_ns)
 
 
-HALF = 0.5  # of a short launch, below which what it does is not what it takes
 FLOOR = 0.5  # share of what findings leave, from which on it is told how long what a launch moves takes
 
 
@@ -94,6 +93,11 @@ def conclusion(explanation: Explanation) -> str:
     """What there is to say below or instead of findings, and about the call: first, where nothing was found."""
     said = _end(explanation), " ".join(explanation.levers)
     return " ".join(filter(None, said if explanation.losses else reversed(said)))
+
+
+def is_known(explanation: Explanation) -> bool:
+    """Whether it is known what the launch's time goes to, or why that is not told."""
+    return explanation.limit is not None or DEBUG_BUILD in explanation.levers
 
 
 def no_finding(explanation: Explanation) -> str:
@@ -135,23 +139,26 @@ def _end(explanation: Explanation) -> str:
         if explanation.together is not None:
             overlap = f"All of them together save about {100 * explanation.together:.0f} % (they overlap)."
         return f"{overlap} {_floor(explanation)}".strip()
-    limit = explanation.at_limit
+    limit, nothing = explanation.at_limit, "No other finding" if explanation.levers else "No finding"
     if limit is not None:
         return (
-            f"No finding: it is at its limit, {article(limit.resource)} at {100 * limit.share:.0f} % of what is "
+            f"{nothing}: it is at its limit, {article(limit.resource)} at {100 * limit.share:.0f} % of what is "
             "reached in practice. What is faster asks less of it."
         )
-    if explanation.time and (explanation.duration_ns or SHORT) < SHORT and explanation.time[0].share < HALF:
+    if mostly_launching(explanation):
         most = explanation.time[0]
         return (
-            f"No finding: {duration(explanation)} are mostly the launch's start and end. What would need most of them "
+            f"{nothing}: {duration(explanation)} are mostly the launch's start and end. What would need most of them "
             f"alone: {article(most.resource)} {100 * most.share:.0f} %."
         )
     if explanation.time:
         most, *others = explanation.time
         told = (most, *(one for one in others if one.share >= NOTABLE))
         parts = ", ".join(f"{article(one.resource)} {100 * one.share:.0f} %" for one in told)
-        return f"No finding. What would need most of its time alone: {parts}."
+        where = ""
+        if most.resource == WAITS and not too_little([explanation]):
+            where = " Exposed latency is waiting that no other warp fills: the lines with most samples show where."
+        return f"{nothing}. What would need most of its time alone: {parts}.{where}"
     said = DEBUG_BUILD in explanation.levers or NOT_PROFILED in explanation.trust
     return "" if said else "Too little was collected to say what limits it."
 
@@ -170,8 +177,8 @@ def _floor(explanation: Explanation) -> str:
 
 def article(resource: str) -> str:
     """``the FMA pipe``, ``DRAM``, ``issue slots``."""
-    plural = resource.endswith(("slots", "cores", "lookups of L2", "units of L2")) or " to L" in resource
-    bare = plural or resource.startswith("launching") or resource in ("DRAM", "exposed latency")
+    plural = resource.endswith(("slots", "cores", "lookups of L2", "units of L2")) or "to L" in resource
+    bare = plural or resource.startswith("launching") or resource in ("DRAM", WAITS)
     return resource if bare else f"the {resource}"
 
 
@@ -243,7 +250,7 @@ def screen(found: Sequence[Explained], *, of: int = 0, width: int = WIDTH, lines
         out += form
         left -= 1
     if left:
-        out.append(_cut(f"and {counted(left, 'more family')}: --all shows all, --kernel '#3' one.", width))
+        out.append(_cut(f"and {counted(left, 'more family')}: --all shows all, '#3' behind it one.", width))
     return "\n".join(out)
 
 

@@ -97,10 +97,12 @@ def figure(record: KernelRecord, name: str) -> Range | None:
     return None if value is None else Range.of([value])
 
 
-def _has_finding(finding: str, record: KernelRecord) -> bool | None:
-    """Whether a kernel has a finding: a rule of ncu's, or a cause of gemmprof's; None if nobody looked."""
+def _has_finding(finding: str, record: KernelRecord, *, told: bool) -> bool | None:
+    """Whether a kernel has a finding: a rule of ncu's, or a cause of gemmprof's, ``told`` or not; None if nobody
+    looked.
+    """
     if finding in CAUSES:
-        causes = causes_of(record)
+        causes = causes_of(record, told=told)
         return None if causes is None else finding in causes
     if finding in record.rules or (record.rules and finding in RULES):
         return finding in record.findings
@@ -253,7 +255,9 @@ def _answer(part: language.Part, kernel: Compared) -> _Answer:
     if kernel.verdict == "new" and language.asks_change(part):
         return _Answer(None)
     if isinstance(part, language.HasFinding):
-        was, now = (None if side is None else _has_finding(part.name, side) for side in (before, after))
+        # What was too small to be told is not new where it is told: noise moves it over that threshold.
+        was = None if before is None else _has_finding(part.name, before, told=False)
+        now = None if after is None else _has_finding(part.name, after, told=True)
         if now is None or (part.new and was is None):
             return NOT_THERE
         there = now and not (part.new and was)

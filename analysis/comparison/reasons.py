@@ -150,7 +150,10 @@ def _clocks(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
 
 
 def _tools(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
-    left, right = before.origin.versions, after.origin.versions
+    left, right = (
+        {name: version.partition(" (")[0] for name, version in side.origin.versions.items()}
+        for side in (before, after)
+    )
     both = [name for name in TOOLS if name in left and name in right and left[name] != right[name]]
     yield from sorted({f"{TOOLS[name]} {left[name]} → {right[name]}" for name in both})
 
@@ -187,9 +190,9 @@ class Score:
 
 
 def score(before: Iterable[Finding], after: Iterable[Finding], change: float) -> Score | None:
-    """What came of the earlier findings, by the change of time (after/before - 1); None where all are still there."""
+    """What came of earlier statements, by the change of time (after/before - 1); None where all are still there."""
     still = {one.cause for one in after}
-    gone = [one for one in before if not one.minor and one.cause not in still]
+    gone = [one for one in before if one.cause not in still]
     if not gone:
         return None
 
@@ -202,12 +205,14 @@ def score(before: Iterable[Finding], after: Iterable[Finding], change: float) ->
     return Score(tuple(one.cause for one in gone), all_of_them, -change)
 
 
-def causes_of(record: KernelRecord) -> frozenset[str] | None:
-    """Keys of the causes found in the kernel's middle launch; None where nothing can be said."""
+def causes_of(record: KernelRecord, *, told: bool = False) -> frozenset[str] | None:
+    """Keys of the causes found in the kernel's middle launch, or of those that are ``told``; None where nothing can be
+    said. A baseline keeps them all.
+    """
     if record.causes is not None:
         return frozenset(record.causes)
     found = None if record.place is None else findings_at(*record.place)
-    return None if found is None else frozenset(one.cause for one in found)
+    return None if found is None else frozenset(one.cause for one in found if one.told or not told)
 
 
 def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> str:
@@ -218,19 +223,21 @@ def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> st
     was, now = (None if side.place is None else findings_at(*side.place) for side in (before, after))
     if was is None or now is None:
         return ""
+    # What shrank to less than a statement is neither gone nor new.
     names = [{one.cause for one in side} for side in (was, now)]
+    told, left = ([one for one in side if one.told] for side in (was, now))
     parts = []
-    for one in was if change < 0 else ():
-        if not one.minor and one.cause not in names[1]:
+    for one in told if change < 0 else ():
+        if one.cause not in names[1]:
             interval = f"{100 * one.saves_low:.0f} to {100 * one.saves_high:.0f}"
             parts.append(f"{_title(one.cause)} (predicted {ratio(one.saves, 0)}, {interval}) is gone")
-    new = [one for one in now if not one.minor and one.cause not in names[0] and change > 0]
+    new = [one for one in left if one.cause not in names[0] and change > 0]
     parts += [f"{_title(one.cause)} is new (would save {ratio(one.saves, 0)})" for one in new]
     if not parts:
         return ""
-    found = score(was, now, change) if change < 0 else None
+    found = score(told, now, change) if change < 0 else None
     came = f", {found.words}" if found else ""
-    following = f"; next: {_title(now[0].cause)} {ratio(now[0].saves, 0)}" if now and change < 0 else ""
+    following = f"; next: {_title(left[0].cause)} {ratio(left[0].saves, 0)}" if left and change < 0 else ""
     return f"{', '.join(parts[:2])}: {signed_percent(100 * change)} measured{came}{following}"
 
 

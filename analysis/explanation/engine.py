@@ -18,7 +18,7 @@ from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY,
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Work, once, work
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
-from gemmprof.analysis.explanation.trust import doubts, runs_unlike
+from gemmprof.analysis.explanation.trust import WAITS, doubts, runs_unlike
 from gemmprof.analysis.sections.by_line import Code, base_name
 from gemmprof.model import NOTABLE, AtLimit, CodePlace, Explanation, Finding, KernelProfile, Rewrite
 
@@ -381,9 +381,6 @@ def _finding(found: Work, one: Weighed, leader: Weighed | None) -> Finding:
         another_way_to=one.another_way_to,
         minor=bool(one.another_way_to) and (again or best.saves < max(NOTABLE, enough)),
     )
-
-
-WAITS = "exposed latency"
 
 
 def _time(model: TimeModel) -> tuple[AtLimit, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate
+from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate
 from gemmprof.analysis.explanation.causes.access import piece_by_piece
 from gemmprof.analysis.explanation.causes.barriers import exchanged
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
@@ -78,7 +78,6 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
     owner, everything = owner_of(work.profile), tuple(found)
     words = WORDS.get(owner.key, {} if owner.editable else WORDS[OTHERS])
     triton = owner.key == "triton"
-    products = work.where(lambda line: line.instruction_class == "tensor").any()
     if triton:
         everything = tuple(_of_exchanges(work, everything))
     usual = [names for names, said in _taken_by(owner, "narrow_access") if said is None]
@@ -94,11 +93,9 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
         if triton and candidate.cause == "low_occupancy" and fewer_blocks:
             said = WAYS["short programs"]  # a smaller block, which helps otherwise, makes this worse
         elif triton and candidate.cause == "low_occupancy" and candidate.rank == ANY_WARPS:
-            said = WAYS["more programs"]
+            said = WAYS["rounds shared out" if work.program and work.program.loops else "more programs"]
         elif triton and candidate.cause == "uncoalesced_access" and piece_by_piece(work):
             said = WAYS["side by side"]
-        elif triton and candidate.cause == "memory_latency" and not products:
-            said = WAYS["stages of a loop"]  # the kernel's num_stages are for operands of tl.dot
         elif triton and candidate.variants[0].of_threads:
             said = WAYS["more elements"]
         if candidate.cause == loses:
@@ -124,14 +121,15 @@ def _of_exchanges(work: Work, everything: Sequence[Candidate]) -> Iterator[Candi
     the exchange can go, or nothing can.
     """
     conflicts = next((one for one in everything if one.cause == "shared_bank_conflicts"), None)
-    if conflicts is None or work.warps_of_block == 1 or work.products.any():
+    meetings = next((one for one in everything if one.cause == "barriers"), None)
+    if conflicts is meetings is None or work.warps_of_block == 1 or work.products.any():
         yield from everything
         return
     way = exchanged(work)
-    meetings = next((one for one in everything if one.cause == "barriers"), None)
     for one in everything:
         if one is meetings and way is not None:
-            yield replace(one, variants=(*one.variants, way))
+            # The program's work is dealt out anew: what is wrong with it comes first.
+            yield replace(one, variants=(*one.variants, way), rank=min(one.rank, LATENCY))
         elif one is not conflicts:
             yield one
         elif meetings is None and way is not None:
@@ -182,7 +180,8 @@ def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Ow
 _OPERATORS = tuple((re.compile(pattern), sentence) for pattern, sentence in facts(__file__, "operators.csv"))
 
 # Share of the instructions that only copy a register, from which on nobody optimised the code: of recorded kernels few
-# have more than 13 %, of eleven compiled with -G the fewest 36 %. Shorter code than that says nothing.
+# have more than 13 %, of eleven compiled with -G the fewest 36 %, of a twelfth 27 %. Shorter code than that says
+# nothing, nor does what fills up its last line.
 COPIES, CODE = 0.25, 64
 # A predicate in place of a branch is an optimiser's choice: of eleven kernels compiled with -G at most 2 % of the code
 # has one, of an optimised kernel that is mostly copies (values that move on through stages of a clipping) 20 %.
@@ -202,7 +201,7 @@ DEBUG_BUILD = (
 
 def is_debug_build(profile: KernelProfile) -> bool:
     """Whether the code was compiled for a debugger (-G), without optimisation."""
-    code = profile.source.instructions
+    code = [one for one in profile.source.instructions if not one.sass.lstrip().startswith("NOP")]
     # Of launches whose times alone were measured the code is not always read.
     read = len(code) >= CODE and metrics.counts_more_than_time(profile.metrics)
     if not read or not owner_of(profile).editable:

@@ -12,10 +12,12 @@ from gemmprof.analysis.occupancy.calculator import in_words
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.reading.messages import clock_control
 from gemmprof.gpu.arch import LIMITS, practice_of
-from gemmprof.model import KernelProfile
+from gemmprof.model import Explanation, KernelProfile
 
 FEW_SAMPLES = 300  # samples below which shares of lines and states are rough
 SHORT = 5000.0  # nanoseconds below which the launch itself is a large part of the time
+HALF = 0.5  # of a short launch, below which what it does is not what it takes
+WAITS = "exposed latency"  # among what the time consists of: warps' waits that nothing hides
 DISAGREE = 0.1  # relative difference between passes from which on a word is said
 OVER = 101.0  # per cent of a peak above which a value is remarked on
 FEW_SECTIONS = 2  # so many are named one by one
@@ -41,6 +43,11 @@ def doubts(work: Work) -> Iterator[str]:
     yield from _short(work)
     yield from _over(profile)
     yield from _source(work)
+
+
+def mostly_launching(found: Explanation) -> bool:
+    """Whether a launch is so short that it mostly starts and ends."""
+    return bool(found.time) and (found.duration_ns or SHORT) < SHORT and found.time[0].share < HALF
 
 
 def of_several(profile: KernelProfile) -> str:

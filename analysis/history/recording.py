@@ -28,7 +28,8 @@ NONE = "-"  # what is kept of a launch that was explained and has no finding
 
 def written(found: Sequence[Finding] | None) -> str:
     """Predictions as the text that a history keeps; '' where nothing could be said of the launch."""
-    named = (f"{one.cause}:{one.saves:.5f}:{one.saves_low:.5f}:{one.saves_high:.5f}" for one in found or ())
+    told = (one for one in found or () if one.told)
+    named = (f"{one.cause}:{one.saves:.5f}:{one.saves_low:.5f}:{one.saves_high:.5f}" for one in told)
     return "" if found is None else " ".join(named) or NONE
 
 

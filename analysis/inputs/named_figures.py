@@ -182,5 +182,5 @@ def figures(analysis: KernelAnalysis) -> dict[str, float]:
 
 def findings(explanation: Explanation) -> dict[str, float]:
     """Per cent of its time that each finding of a launch would save; 0 for the causes that it is not told."""
-    saved = {finding.cause: 100.0 * finding.saves for finding in explanation.findings if not finding.minor}
+    saved = {finding.cause: 100.0 * finding.saves for finding in explanation.findings if finding.told}
     return {cause: saved.get(cause, 0.0) for cause in CAUSES}

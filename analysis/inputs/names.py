@@ -249,8 +249,10 @@ def owner_of(profile: KernelProfile) -> Owner:
         key = "own"  # what is installed compiled has no line information
     elif key in _PLAIN and profile.name.isidentifier() and not _OF_WARP.search(profile.name):
         # C linkage in a Python program: extensions of C++ are mangled, functions of Triton never are.
-        command = profile.session.command_line
-        python = profile.lines == "python" or (not profile.lines and _PYTHON.search(command))
+        command, launch = profile.session.command_line, profile.launch
+        # Triton's programs are rows of warps, and ask for all their shared memory at the launch.
+        rows = launch.block[1:] == (1, 1) and not launch.static_shared_memory
+        python = profile.lines == "python" or (not profile.lines and rows and _PYTHON.search(command))
         key = "triton" if python else "own" if profile.lines else key
     return OWNERS[key]
 

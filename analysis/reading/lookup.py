@@ -203,7 +203,7 @@ system.after_fork(_forget_after_fork)
 _UNKNOWN_SASS = ("", "???", "N/A")  # what the disassembler says of code that it does not know
 
 
-def _is_disassembled(sass: Iterable[str]) -> bool:
+def is_disassembled(sass: Iterable[str]) -> bool:
     """Whether the native reader knew the code: it answers with blanks where it does not, without an error."""
     return any(text.strip() not in _UNKNOWN_SASS for text in sass)
 
@@ -235,7 +235,7 @@ class _Disassembly:
         known = range(len(self.files))
         return (
             len(self.sass) == len(self.lines) == len(pcs)
-            and _is_disassembled(self.sass)
+            and is_disassembled(self.sass)
             and all(line is None or line[0] in known for line in self.lines)
         )
 
@@ -358,7 +358,7 @@ class Lookup:
             if said["name"] != profile.function_name:
                 raise self._error(f"launch {profile.index} is {said['name']!r} there")
             answer = _Disassembly(said["sass"], said["lines"], said["files"])
-            if _is_disassembled(answer.sass):  # else another version of the library may know this code
+            if is_disassembled(answer.sass):  # else another version of the library may know this code
                 store(key, answer)
         files = answer.files
         return tuple(
@@ -382,7 +382,7 @@ class Lookup:
             answer: dict[str, Any] = {}
             try:
                 answer = reader("").ask(request)
-                if not request["pcs"] or _is_disassembled(answer["sass"]):
+                if not request["pcs"] or is_disassembled(answer["sass"]):
                     return answer
             except NativeReaderError as error:
                 problem = str(error)

@@ -33,7 +33,6 @@ class BreakdownEntry:
 class Bottleneck:
     """Nsight Compute's classification (its rule SOLBottleneck), by the same thresholds."""
 
-    kind: str  # ``high``, ``latency``, ``small_grid``, ``compute``, ``memory`` or ``balanced``
     title: str  # ncu's own
     message: str  # one sentence with this kernel's numbers
 
@@ -75,10 +74,6 @@ class SpeedOfLight:
         compute = (self.sm_percent or 0.0) > (self.memory_percent or 0.0)
         return self.sm_breakdown if compute else self.memory_breakdown
 
-
-# Kinds of `Bottleneck`.
-HIGH, LATENCY, SMALL_GRID = "high", "latency", "small_grid"
-COMPUTE, MEMORY, BALANCED = "compute", "memory", "balanced"
 
 HIGH_PERCENT = 80.0  # at or above this, ncu speaks of high throughput
 LATENCY_PERCENT = 60.0  # with compute and memory both below this, ncu speaks of a latency issue
@@ -122,16 +117,16 @@ def classify(sm: float, memory: float, waves: float | None) -> Bottleneck:
     """The bottleneck by the thresholds of ncu's rule SOLBottleneck; ``sm`` and ``memory`` in per cent."""
     both = f"compute {sm:.1f} %, memory {memory:.1f} % of peak"
     if sm >= HIGH_PERCENT or memory >= HIGH_PERCENT:
-        return Bottleneck(HIGH, "High Throughput", f"The kernel is close to a hardware limit ({both}).")
+        return Bottleneck("High Throughput", f"The kernel is close to a hardware limit ({both}).")
     if sm < LATENCY_PERCENT and memory < LATENCY_PERCENT:
         if waves is not None and waves < 1:
             message = f"The grid fills only {waves:.2f} waves of the device ({both})."
-            return Bottleneck(SMALL_GRID, "Small Grid", message)
+            return Bottleneck("Small Grid", message)
         message = f"Neither compute nor memory is busy ({both}): latency limits the kernel."
-        return Bottleneck(LATENCY, "Latency Issue", message)
+        return Bottleneck("Latency Issue", message)
     if abs(sm - memory) < BALANCED_POINTS:
         message = f"Compute and memory are about equally busy ({both})."
-        return Bottleneck(BALANCED, "Balanced Throughput", message)
+        return Bottleneck("Balanced Throughput", message)
     if sm > memory:
-        return Bottleneck(COMPUTE, "High Compute Throughput", f"Compute is busier than memory ({both}).")
-    return Bottleneck(MEMORY, "High Memory Throughput", f"Memory is busier than compute ({both}).")
+        return Bottleneck("High Compute Throughput", f"Compute is busier than memory ({both}).")
+    return Bottleneck("High Memory Throughput", f"Memory is busier than compute ({both}).")

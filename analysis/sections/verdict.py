@@ -14,6 +14,8 @@ from typing import Any
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.explanation.levers import DEBUG_BUILD
+from gemmprof.analysis.explanation.trust import WAITS, mostly_launching
 from gemmprof.analysis.sections import instruction_mix, roofline, scheduler, speed_of_light, warp_states
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
@@ -29,16 +31,13 @@ UNKNOWN = "unknown"
 
 VISIBLE_PERCENT = 0.05  # smaller percentages print as 0.0
 
-# Causes that more blocks remove.
-_OF_THE_GRID = {"small_grid", "low_occupancy", "tail_effect", "workload_imbalance"}
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a performance engineer would say first."""
 
-    # one to three words for a table: ``FMA pipe``, ``DRAM``, ``shared memory``, ``memory latency``, ``small grid``,
-    # ``unknown`` …
+    # a few words for a table: ``FMA pipe``, ``DRAM``, ``shared memory``, ``memory latency``, ``small grid``,
+    # ``launching``, ``unknown`` …
     limited_by: str
     closeness: str  # sentence: how close to which limit
     waiting: str = ""  # sentence: what the warps wait for; '' if not collected
@@ -48,12 +47,17 @@ class Verdict:
     @property
     def paragraph(self) -> str:
         """All sentences."""
-        return " ".join(sentence for sentence in (self.closeness, self.waiting, self.advice) if sentence)
+        return f"{self.figures} {self.advice}".strip()
+
+    @property
+    def figures(self) -> str:
+        """All but what to change."""
+        return f"{self.closeness} {self.waiting}".strip()
 
 
-def judge(results: Mapping[str, Any], explanation: Explanation | None = None) -> Verdict:
+def judge(results: Mapping[str, Any], explanation: Explanation) -> Verdict:
     """The verdict on one launch, from the results of its analyses by name (`KernelAnalysis.results`; missing and not
-    collected ones are fine). The last sentence names what the explanation says to change first.
+    collected ones are fine). What limits it and what to change first are what the explanation says.
     """
 
     def known(name: str) -> Any:
@@ -61,19 +65,17 @@ def judge(results: Mapping[str, Any], explanation: Explanation | None = None) ->
 
     light, roofs, states = known(speed_of_light.NAME), known(roofline.NAME), known(warp_states.NAME)
     unit = partial(_unit, roofs, known(instruction_mix.NAME))
-    limited_by, closeness = _limited_by(light, states, unit, explanation), _closeness(light, roofs, unit)
+    limited_by, closeness = _limited_by(explanation, states, unit), _closeness(light, roofs, unit)
     return Verdict(limited_by, closeness, _waiting(states, known(scheduler.NAME)), _advice(explanation))
 
 
-_Unit = Callable[[tuple[BreakdownEntry, ...]], str]
+_Unit = Callable[[str], str]
 
 
-def _unit(roofs: Roofline | None, mix: InstructionMix | None, breakdown: tuple[BreakdownEntry, ...]) -> str:
-    """The busiest unit of a breakdown in words; the L1 data stage by what keeps it busy."""
-    if not breakdown or (breakdown[0].percent or 0.0) < VISIBLE_PERCENT:
-        return ""
-    if breakdown[0].unit != metrics.L1_DATA_STAGE:
-        return breakdown[0].unit or breakdown[0].label
+def _unit(roofs: Roofline | None, mix: InstructionMix | None, name: str) -> str:
+    """A hardware unit in words: its name, but the L1 data stage by what keeps it busy."""
+    if name != metrics.L1_DATA_STAGE:
+        return name
     shared = cache = 0.0
     if roofs is not None:
         levels = {memory.level: memory.percent or 0.0 for memory in roofs.memory_roofs}
@@ -86,30 +88,23 @@ def _unit(roofs: Roofline | None, mix: InstructionMix | None, breakdown: tuple[B
     return "shared memory" if shared > cache else "L1 cache"
 
 
-def _limited_by(
-    light: SpeedOfLight | None, states: WarpStates | None, unit: _Unit, explanation: Explanation | None
-) -> str:
-    kind = "" if light is None or light.bottleneck is None else light.bottleneck.kind
-    if light is None or kind in ("", speed_of_light.SMALL_GRID, speed_of_light.LATENCY):
-        # Low throughputs alone: of several launches in one (a range, a graph) they say nothing, and a grid of less than
-        # a wave is not what holds back a kernel that something else was found in.
-        causes = {finding.cause for finding in explanation.findings} if explanation is not None else set()
-        if explanation is not None and not (causes or explanation.time or explanation.at_limit):
-            return UNKNOWN
-        if kind == speed_of_light.SMALL_GRID and (not causes or causes & _OF_THE_GRID):
-            return "small grid"
-        if states is None or states.main_stall is None:
-            return "latency" if kind else UNKNOWN
-        return warp_states.LIMITED_BY[states.main_stall.group]
-    side = "compute" if kind == speed_of_light.COMPUTE else "memory"
-    return unit(light.limiting_breakdown) or side
+def _limited_by(explanation: Explanation, states: WarpStates | None, unit: _Unit) -> str:
+    """What the explanation says that the time goes to: of waits that nothing hides, what is waited for."""
+    if explanation.losses and explanation.losses[0][0].cause == "small_grid":
+        return "small grid"
+    if mostly_launching(explanation):
+        return "launching"
+    most = explanation.time[0].resource if explanation.time else UNKNOWN
+    if most != WAITS:
+        return unit(most)
+    return warp_states.LIMITED_BY[states.main_stall.group if states and states.main_stall else "other"]
 
 
 def _closeness(light: SpeedOfLight | None, roofs: Roofline | None, unit: _Unit) -> str:
     sentences = []
     if light is not None:
-        compute = "compute", light.sm_percent, unit(light.sm_breakdown)
-        memory = "memory", light.memory_percent, unit(light.memory_breakdown)
+        compute = "compute", light.sm_percent, unit(_busiest(light.sm_breakdown))
+        memory = "memory", light.memory_percent, unit(_busiest(light.memory_breakdown))
         sides = [
             (side, f"{n:.1f} %", f" (busiest: {one})" if one else "")
             for side, n, one in (compute, memory)
@@ -132,6 +127,13 @@ def _closeness(light: SpeedOfLight | None, roofs: Roofline | None, unit: _Unit) 
     return " ".join(sentences) or "Too little was collected to say how close the kernel is to a limit."
 
 
+def _busiest(breakdown: tuple[BreakdownEntry, ...]) -> str:
+    """The busiest unit of a breakdown, '' where none is busy."""
+    if not breakdown or (breakdown[0].percent or 0.0) < VISIBLE_PERCENT:
+        return ""
+    return breakdown[0].unit or breakdown[0].label
+
+
 def _waiting(states: WarpStates | None, issue: Scheduler | None) -> str:
     sentences = []
     if states is not None and (stall := states.main_stall) is not None:
@@ -149,10 +151,10 @@ def _waiting(states: WarpStates | None, issue: Scheduler | None) -> str:
     return " ".join(sentences)
 
 
-def _advice(explanation: Explanation | None) -> str:
+def _advice(explanation: Explanation) -> str:
     """What to change first: the findings below say the rest."""
-    if explanation is None:
-        return ""
+    if DEBUG_BUILD in explanation.levers:
+        return DEBUG_BUILD
     if explanation.losses:
         first = explanation.losses[0][0]
         title = CAUSES.get(first.cause, first.cause)

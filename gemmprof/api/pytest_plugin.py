@@ -156,10 +156,10 @@ class Kernel:
 
     @property
     def findings(self) -> frozenset[str]:
-        """ncu's rules that found something, and gemmprof's causes."""
+        """ncu's rules that found something, and the causes that `explain` tells."""
         from gemmprof.analysis.comparison.reasons import causes_of
 
-        return frozenset(self.record.findings) | (causes_of(self.record) or frozenset())
+        return frozenset(self.record.findings) | (causes_of(self.record, told=True) or frozenset())
 
     def figure(self, name: str) -> float:
         """A figure of ``gemmprof diff --details`` (``registers``, ``dram_read``) or a metric of ncu's.

@@ -60,7 +60,7 @@ def number(value: Any, digits: int = 3) -> str:
 
 def signed(value: float, digits: int = 1) -> str:
     """A change with its sign, a minus as long as the plus: ``+2.0``, ``−2.0``."""
-    return f"{value:+.{digits}f}".replace("-", "−")
+    return f"{value:+,.{digits}f}".replace("-", "−")
 
 
 def signed_percent(value: float, digits: int = 1) -> str:

@@ -107,6 +107,11 @@ BUILT = tuple(limits for limits in LIMITS.values() if limits.built)
 
 # What explanations rest on where nothing was measured on a chip; they say so.
 MEASURED = next(limits.practice for limits in LIMITS.values() if limits.practice is not None)
+# Turing's L1 moves 64 bytes a cycle, half of what the peak of its wavefronts' counter stands for: ncu's throughput of
+# L1 is twice that counter's share wherever it is the limit (99.9 and 50.0 %, 96.8 and 48.4 %, 81.1 and 40.6 %).
+_ON_TURING = dataclasses.replace(
+    MEASURED, ceilings={**MEASURED.ceilings, "l1_data": 0.5 * MEASURED.ceilings["l1_data"]}
+)
 
 
 def practice_of(compute_capability: tuple[int, int], name: str = "") -> tuple[Practice, bool]:
@@ -116,7 +121,8 @@ def practice_of(compute_capability: tuple[int, int], name: str = "") -> tuple[Pr
     """
     cards = _PRACTICES.get(compute_capability, ())
     own = next((card for card in cards if card.card.split()[-1] in name), next(iter(cards), None))
-    return (MEASURED, False) if own is None else (own, True)
+    elsewhere = _ON_TURING if compute_capability == (7, 5) else MEASURED
+    return (elsewhere, False) if own is None else (own, True)
 
 
 # The first and last compute capability that has it (PTX ISA, the tables of target architectures).

@@ -363,6 +363,11 @@ class Finding:
         """Whether it saves enough to be a statement, for what it rests on."""
         return self.saves >= (NOTABLE if self.places or self.cause == "small_grid" else UNPLACED)
 
+    @property
+    def told(self) -> bool:
+        """Whether it is a statement: gates, histories, conditions and comparisons go by those alone, too."""
+        return self.notable and not self.minor
+
     def came(self, measured: float) -> str:
         """``as``, ``more`` or ``less``: a saving that was measured beside the interval, shown in whole per cent."""
         if measured < self.saves_low - HALF_A_PERCENT:

@@ -17,10 +17,12 @@ from typing import NamedTuple
 from gemmprof import metrics
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
+from gemmprof.analysis.reading.lookup import is_disassembled
 from gemmprof.analysis.reading.report import one_launch
 from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.model import NotCollected
+from gemmprof.reports import sentences
 from gemmprof.reports.pages.environment import document, filled
 
 MOST_KERNELS = 8  # on one page; the first pairs of the comparison
@@ -90,7 +92,8 @@ def diff_page(outcome: Outcome) -> str:
     kernels = [(compared, parts) for compared, parts in found if parts]
     without = [compared.match.title for compared, parts in found if not parts]
     left_out = len(outcome.kernels) - len(kernels) - len(without)
-    article = filled("code_diff.html", outcome=outcome, kernels=kernels, without=without, left_out=left_out)
+    given = {"outcome": outcome, "sentences": sentences, "kernels": kernels, "without": without}
+    article = filled("code_diff.html", **given, left_out=left_out)
     return document(f"{outcome.before} → {outcome.after}", [article])
 
 
@@ -122,7 +125,7 @@ def parts(before: KernelAnalysis, after: KernelAnalysis) -> Iterator[DiffPart]:
     for title, paths in _files(old, new):
         sides = [_source(view, path, time) for view, path, time in zip((old, new), paths, times, strict=True)]
         yield _part(title, sides[0], sides[1], times[0], str.strip)
-    if any(item.sass for item in old.sass) and any(item.sass for item in new.sass):
+    if all(is_disassembled(item.sass for item in view.sass) for view in (old, new)):
         # Compared without registers and constants, which move with every change elsewhere.
         shape = partial(_OPERANDS.sub, "")
         yield _part("SASS", _sass(old, times[0]), _sass(new, times[1]), times[0], shape)

@@ -30,7 +30,7 @@ from gemmprof.children.line_worker import end_with
 from gemmprof.model import CodePlace
 from gemmprof.reports import sentences
 from gemmprof.reports.agents import markdown
-from gemmprof.reports.facts import run_facts, tiles, unexplained, whose
+from gemmprof.reports.facts import nothing_found, run_facts, tiles, whose
 from gemmprof.reports.pages.contents import KernelPage, Plan, choose, neighbours, plan, stage_before, twin
 from gemmprof.reports.pages.environment import document, filled
 from gemmprof.reports.pages.ladder_page import Overview
@@ -192,7 +192,9 @@ def index_article(report: Report) -> Markup:
         page_key=INDEX,
         title=report.title,
         toc=[(prefix + name, title) for name, title in contents.items()],
-        unexplained=lambda: unexplained(report.session.kernels),
+        nothing_found=lambda: nothing_found(
+            report.session, [row.family for row in view.families], view.too_little
+        ),
         outcome=report.outcome,
         verdicts=verdicts,
         chips=CHIPS,

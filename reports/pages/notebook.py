@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from gemmprof.analysis.comparison.outcome import Outcome
-from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
@@ -65,7 +64,7 @@ def kernel_html(analysis: KernelAnalysis) -> str:
         page=page,
         profile=analysis.profile,
         verdict=analysis.verdict,
-        explanation=explain(analysis.profile),
+        explanation=analysis.explanation,
         no_links=lambda place: "",
         tiles=tiles(page),
         sections=shown,

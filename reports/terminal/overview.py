@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.base.amounts import DASH
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
-from gemmprof.reports.facts import counters_of, facts, headline, unexplained, whose
+from gemmprof.reports.facts import counters_of, facts, headline, nothing_found, unexplained, whose
 from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times, wrapped
 from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import ALL_ROWS, MOST, rows_table
 from gemmprof.reports.terminal.section_tables import parts as section_parts
-from gemmprof.reports.words import WHOLE, Explained, block, conclusion, no_finding, place, too_little
+from gemmprof.reports.words import (
+    WHOLE,
+    Explained,
+    block,
+    is_known,
+    no_finding,
+    place,
+    too_little,
+)
 from gemmprof.reports.words import title as finding_title
 
 if TYPE_CHECKING:
@@ -27,7 +34,6 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.session import Session
 
-UNKNOWN = "unknown"  # what `verdict.limited_by` says where too little was collected
 HEADLINES = 5  # families whose verdict is printed below the table
 COUNTERS = 40  # of one launch, where nothing but counters asked for by name is known of it
 LISTED = 30  # families in the table, unless all are asked for
@@ -52,12 +58,16 @@ def parts(
         return
     yield Text(visible(facts(session)))
     yield Text()
+    whole = bool(sections) or everything or total == 1
+    found = session.families if whole else session.leaders(LISTED)
+    little = "" if whole else too_little(session.explanation(one.representative) for one in found)
+    if little:
+        yield Text("\n".join(wrapped(little, min(width, PROSE), "! ", "  ")))
+        yield Text()
     if total > 1 and not sections and session.program.whole.time_ns:
         for line in program_lines.whole(session.program, min(width, PROSE)):
             yield Text(line)
         yield Text()
-    whole = bool(sections) or everything or total == 1
-    found = session.families if whole else session.leaders(LISTED)
     if len(session.kernels) > 1 and not sections:
         yield families_table(found if everything else found[:LISTED], session, width=width)
         left = 0 if everything else total - len(found[:LISTED])
@@ -72,19 +82,20 @@ def parts(
         if not whole and (shown == HEADLINES or (family.worst is None and shown)):
             break
         analysis = session.whole(family.representative, code="source_view" in sections)
-        if whole or analysis.verdict.limited_by != UNKNOWN:
+        if whole or is_known(analysis.explanation):
             shown += 1
             yield from kernel_parts(session, analysis, family, width, sections, whole)
     if not shown:
-        yield Text(unexplained(session.kernels))
-        yield Text()
+        if not little:
+            yield Text(unexplained(session.kernels))
+            yield Text()
         asked = [one for one in found if counters_of(session.kernels[one.representative])]
         for family in asked[:HEADLINES]:
             analysis = session.whole(family.representative)
             yield from kernel_parts(session, analysis, family, width, sections, whole=False)
     if not whole:
         yield Text(
-            f"All of one family: gemmprof show … --kernel '{found[0].id}'; one section: --section warp_states"
+            f"All of one family: the same with '{found[0].id}' behind it; one section: --section warp_states"
         )
 
 
@@ -118,8 +129,8 @@ def front(
     below = width < NARROWEST
     found = session.leaders(total if every else min(FRONT_FAMILIES, left // (3 if below else 2)))
     gains = any(family.worst is not None for family in found)
-    first, last = ("gain", "to change first") if gains else ("share", "kernel")
-    yield f"{'':<5}{first:>6}{'time':>10}{'launches':>10}  {'' if below else last}".rstrip()
+    first, last = ("gain in all", "to change first") if gains else ("share", "kernel")
+    yield f"{first:>11}{'time':>10}{'launches':>10}  {'' if below else last}".rstrip()
     differs = session.apart(found)
     for family in found:
         name = " ".join((family.label, *differs[family.id]))
@@ -143,9 +154,7 @@ def front(
         yield from wrapped(f"and {left:,} more{rest}: the same with --all", width)
     yield ""
     if not gains:
-        yield from wrapped(
-            _nothing_found(session, found, "" if little else unexplained(session.kernels)), width
-        )
+        yield from wrapped(nothing_found(session, found, little), width)
     ways = f"Next: {command} '{found[0].id}'", f"Next: the same with '{found[0].id}' behind it"
     yield from [line for line in ways if len(line) <= width][:1]
 
@@ -154,16 +163,6 @@ def _name(family: Family, name: str, room: int) -> str:
     """The name, cut before what tells it from others."""
     apart = visible(name[len(family.label) :])
     return fit(visible(family.label), max(room // 2, room - len(apart))) + fit(apart, room // 2)
-
-
-def _nothing_found(session: Session, found: Sequence[Family], unknown: str) -> str:
-    """Where no family has a finding: what the longest one's time goes to, or, if that is known of none, ``unknown``."""
-    known = [session.explanation(family.representative) for family in found]
-    told = [one for one in known if one.limit is not None or DEBUG_BUILD in one.levers]
-    if not told:
-        return unknown
-    said = conclusion(told[0])
-    return said if len(session.by_time) == 1 else f"{found[known.index(told[0])].id}: {said}"
 
 
 def _first_to_change(session: Session, family: Family, room: int) -> str:
@@ -208,10 +207,11 @@ def kernel_parts(
         where += f", the {'first' if family.total_ns is None else 'longest'} of {family.count:,}"
     where = ", ".join(filter(None, (where, whose(profile), family.owner.title)))
     yield Text(visible(f"{family.id} {family.label}  ({where})"), style="bold")
-    if not sections:
-        yield Text("\n".join(wrapped(visible(kernel.verdict.paragraph), max(30, width - 1))))
+    if not sections:  # in full, what to change follows
+        said = kernel.verdict.figures if whole else kernel.verdict.paragraph
+        yield Text("\n".join(wrapped(visible(said), max(30, width - 1))))
         yield Text()
-    if profile.profiled and not sections and kernel.verdict.limited_by == UNKNOWN:
+    if profile.profiled and not sections and not is_known(kernel.explanation):
         counted = counters_of(kernel)
         most = COUNTERS if whole else MOST
         if len(counted) > most:

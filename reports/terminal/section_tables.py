@@ -294,7 +294,7 @@ def _in_excess(result: Coalescing | BankConflicts, unit: str, most: int) -> Iter
     """The places with most excess, in sectors or wavefronts."""
     for access in [one for one in (result.lines or result.instructions) if (one.excess or 0) > 0][:most]:
         total = number(getattr(access, unit))
-        yield place_text(access.place), number(access.excess), f"{unit} in excess of {total}"
+        yield place_text(access.place), number(access.excess), f"{unit} in excess, of {total}"
 
 
 def _divergence(result: Divergence, most: int) -> Iterator[Row]:

@@ -73,6 +73,9 @@ def test_predictions_by_figures_of_another_chip_say_so(capability: tuple[int, in
 
 
 def test_an_unknown_chip_has_no_invented_numbers() -> None:
+    turing, own = arch.practice_of((7, 5), "Tesla T4")
+    wavefronts = 0.5  # of their counter's peak where ncu's throughput of L1 is 99.9 %
+    assert not own and 0.97 < wavefronts / turing.ceilings["l1_data"] < 1.04
     practice, own = arch.practice_of((13, 7))
     assert practice is arch.MEASURED and not own and (13, 7) not in arch.LIMITS
 

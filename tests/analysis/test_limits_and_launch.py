@@ -30,22 +30,22 @@ def profile(values: dict[str, MetricValue] | None = None, *advice: RuleResult) -
 
 
 @pytest.mark.parametrize(
-    ("sm", "memory", "waves", "kind"),
+    ("sm", "memory", "waves", "title"),
     [
-        (80.0, 0.0, 5.0, "high"),
-        (0.0, 95.0, 0.1, "high"),
-        (79.9, 65.0, 5.0, "compute"),
-        (65.0, 75.0, 5.0, "memory"),
-        (65.0, 74.9, 5.0, "balanced"),
-        (60.0, 5.0, 0.1, "compute"),
-        (59.9, 59.9, 1.0, "latency"),
-        (59.9, 59.9, 0.9, "small_grid"),
-        (1.0, 1.0, None, "latency"),
+        (80.0, 0.0, 5.0, "High Throughput"),
+        (0.0, 95.0, 0.1, "High Throughput"),
+        (79.9, 65.0, 5.0, "High Compute Throughput"),
+        (65.0, 75.0, 5.0, "High Memory Throughput"),
+        (65.0, 74.9, 5.0, "Balanced Throughput"),
+        (60.0, 5.0, 0.1, "High Compute Throughput"),
+        (59.9, 59.9, 1.0, "Latency Issue"),
+        (59.9, 59.9, 0.9, "Small Grid"),
+        (1.0, 1.0, None, "Latency Issue"),
     ],
 )
-def test_bottleneck(sm: float, memory: float, waves: float | None, kind: str) -> None:
+def test_bottleneck(sm: float, memory: float, waves: float | None, title: str) -> None:
     bottleneck = speed_of_light.classify(sm, memory, waves)
-    assert bottleneck.kind == kind
+    assert bottleneck.title == title
     assert f"compute {sm:.1f} %, memory {memory:.1f} %" in bottleneck.message
 
 

@@ -81,6 +81,11 @@ def test_line_information_tells_more_than_a_name(launch: KernelProfile) -> None:
     unknown = replace(softmax, lines="")
     assert owner_of(unknown).key == "triton"
     assert owner_of(replace(unknown, name="vadd_e1f2_cuda_kernel_forward")).key == "own", "NVIDIA Warp's"
+    square = replace(softmax.launch, block=(16, 16, 1))
+    static = replace(softmax.launch, static_shared_memory=8192)
+    assert {owner_of(replace(unknown, launch=one)).key for one in (square, static)} == {"own"}, (
+        "CUDA, by NVRTC"
+    )
     compiled = replace(softmax.session, command_line="ncu --set basic ./solver")
     assert owner_of(replace(unknown, session=compiled)).key == "own"
     assert owner_of(replace(softmax, name="triton_poi_fused_add_0")).key == "inductor"

@@ -28,6 +28,7 @@ import gemmprof
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.inputs.conditions import ALIASES
 from gemmprof.analysis.inputs.named_figures import findings
+from gemmprof.analysis.inputs.selection import selection
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.api.server import Tools
 from gemmprof.cli import main
@@ -351,7 +352,7 @@ DOORS: dict[str, Callable[..., Answer]] = {
         markdown_in(asked.printed("explain", str(asked.path), "--format", "markdown"))
     ),
     "index page": lambda asked: Answer(
-        table_in(str(index_article(asked.pages)), "Id", "Kernel", "Launches", "Saves"),
+        table_in(str(index_article(asked.pages)), "Id", "Kernel", "Launches", "Saves of it"),
         text=str(index_article(asked.pages)),
     ),
     "kernel pages": kernel_pages,
@@ -510,6 +511,8 @@ def test_what_no_door_tells_find_and_diff_do_not_tell(printed: Printed) -> None:
     assert way == "low_occupancy" and "occupancy" not in printed("explain", report, "--kernel", "fill")
     told = findings(fill)
     assert told["narrow_access"] > 50 and told[way] == 0
+    gate = "diff", report, report, "--kernel", "fill", "--fail-if"
+    assert main([*gate, "narrow_access"]) == 1 and main([*gate, way]) == 0
     assert "double precision (" in (said := printed("diff", *GELU)) and "instruction latency" not in said
 
 
@@ -569,9 +572,9 @@ def test_of_a_graph_or_range_every_door_names_the_one_option_that_helps(
     assert f" in 1 launch of 1 {name} in 1 family " in printed(path)
 
 
-def test_commands_on_pages_stand_in_no_backticks(printed: Printed, found: Any) -> None:
-    asked = Asked(DATA / "partial_two_metrics.ncu-rep.xz", printed, found)
-    page = str(index_article(asked.pages))
+def test_commands_on_pages_stand_in_no_backticks() -> None:
+    session = load_session([DATA / "partial_two_metrics.ncu-rep.xz"], selection=selection(launches="0"))
+    page = str(index_article(Report(session, plan(session), single_file=True)))
     assert '<code class="nowrap">gemmprof profile</code>' in page and "`" not in page
 
 
@@ -679,11 +682,13 @@ def test_a_debug_build_is_known_without_counters_by_instruction(
     assert not any("debug build" in one for one in gemmprof.open(timed).explanations[0].levers)
 
 
-def test_where_nothing_is_found_it_is_said_why(capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_nothing_is_found_it_is_said_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What the time goes to, or that the code was not optimised: never the counters that were collected."""
-    assert main([str(DATA / "phases" / "h200" / "debug_build.ncu-rep.xz")]) == 0
-    debug = capsys.readouterr().out
-    assert "A debug build" in debug and "counters were collected" not in debug
+    page = tmp_path / "one.html"
+    for door in ([], ["show"], ["report", "-o", str(page), "--single-file"]):
+        assert main([*door, str(DATA / "phases" / "h200" / "debug_build.ncu-rep.xz")]) == 0
+        debug = capsys.readouterr().out if door[:1] != ["report"] else page.read_text("utf-8")
+        assert "A debug build" in debug and "counters were collected" not in debug
     report = DATA / "flaws_cluster.ncu-rep.xz"
     found = load_session([report])
     assert not any(family.worst for family in found.families)
@@ -702,6 +707,9 @@ def test_what_was_not_collected_is_said_once_before_the_numbers(printed: Printed
     for options in ((), ("--all",), ("--format", "markdown")):
         said = printed("explain", *options, str(partial))
         assert said.count("Not collected") == 1 and said.index("Not collected") < said.index("#1")
+    said = printed("show", str(partial), str(DATA / "partial_two_metrics.ncu-rep.xz"))
+    assert said.count("Not collected") == 1 and said.index("Not collected") < said.index("Whose time it is")
+    assert "counters were collected" not in said
     for whole in (("explain", "--all"), ()):
         assert "Not collected" not in printed(*whole, str(DATA / "flaws_global_access.ncu-rep.xz"))
 
@@ -717,7 +725,7 @@ def test_the_index_says_of_kernels_without_findings_what_the_front_door_says(
     partial = [str(DATA / f"partial_{name}.ncu-rep.xz") for name in ("basic", "roofline")]
     front = printed(*partial)
     printed("report", "--output", str(tmp_path), *partial)
-    page = (tmp_path / "index.html").read_text("utf-8")
+    page = (tmp_path / "index.html").read_text("utf-8").replace("\u00a0%", " %")
     assert page.count("Not collected: ") == front.count("Not collected: ") == 1
     told = re.findall(r"no finding: [^\n]+", front)
     assert told and all(f">{one}<" in page for one in told)

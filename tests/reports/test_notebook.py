@@ -86,6 +86,10 @@ def test_a_kernel_of_which_nothing_was_collected_says_so(ladder: Session) -> Non
     bare = analyse(replace(profile, metrics={}, instances={}, rules=()))
     html = bare._repr_html_()
     assert "not collected: use --section" in html and "0.0 %" not in html
+    doubts = bare.explanation.trust
+    assert doubts and all(doubt in unescape(html) for doubt in doubts), (
+        "what other doors say before a finding"
+    )
 
 
 def test_families_findings_and_a_comparison_show_themselves_as_tables() -> None:

@@ -46,7 +46,7 @@ def test_kernels_come_first_and_lead_to_one_launch() -> None:
     header = next(number for number, line in enumerate(lines) if line.startswith("id "))
     first = lines[header + 1].split()[0]
     assert re.fullmatch(r"#\d+", first)
-    assert f"--kernel '{first}'" in lines[-1] or f"--kernel '{first}'" in lines[-2]
+    assert f"the same with '{first}' behind it" in " ".join(lines[-2:])
     one = show(TRAIN, "--kernel", first)
     assert "of 1 kernel in 1 family" in one.stdout and "Speed of light" in one.stdout
     assert show(TRAIN, first).stdout == one.stdout, "an id may stand behind the inputs"

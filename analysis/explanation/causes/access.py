@@ -736,7 +736,10 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     around = np.array([loop in loops for loop in loop_of])
     around &= ~computing(work) & ~work.where(lambda line: line.space in ("global", "shared", "local"))
     around &= work.code.by_data | ~_places_of_its_own(work, narrow)
-    for loop in loops:  # what is made of a word stays; of bytes several are made at once
+    # What is made of a word stays; of bytes several are made at once.
+    words = np.flatnonzero(narrow & work.where(lambda line: line.fetches) & (work.widths >= FULL_WORD))
+    around[list(reached(words.tolist(), work.code.readers.__getitem__))] = False
+    for loop in loops:
         here = np.array([one == loop for one in loop_of])
         if _bytes_each(work, narrow & here) >= FULL_WORD:
             around &= ~(here & work.code.by_data)

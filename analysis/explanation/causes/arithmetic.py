@@ -466,9 +466,9 @@ def _counted_divisions(work: Work) -> Iterator[Candidate]:
         cause="expensive_math",
         variants=(Variant("products with reciprocals", fix),),
         change=(
-            f"Multiply by reciprocals of what is divided by again and again: FP64 divisions are {100 * gone:.0f} % of "
-            "all instructions more. The code of this chip is not disassembled here, so look for those whose divisor "
-            "is a constant, or stays in a loop."
+            f"Multiply by reciprocals of what is divided by again and again: FP64 divisions cost {100 * gone:.0f} % of "
+            "all instructions. The code of this chip is not disassembled here, so look for those whose divisor is a "
+            "constant, or stays in a loop."
         ),
         evidence=(derived(f"{RECIPROCAL} executed", reciprocals), *work.evidence(metrics.BUSY["fp64"][0])),
     )

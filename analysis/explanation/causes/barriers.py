@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +21,7 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, specialised
 from gemmprof.analysis.opcodes import Sass
+from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 from gemmprof.model import Evidence
 
@@ -28,6 +31,7 @@ WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
 # Instructions beside one for each shuffle where a warp stores its sum, and one reads them all.
 EXCHANGE = 4.0
+REDUCING = re.compile("[FDH](ADD|MNMX|MUL)|V?I(ADD|MNMX)|LOP3")
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
 SUMS_OF_A_WARP = 2.0  # lanes that store; more of them have columns of their own
 IN_A_ROW = 8.0  # barriers of a warp up to which, outside loops, each has a reason of its own
@@ -84,7 +88,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
             )
         return
     if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) <= SHUFFLES * found.count:
-        yield _meetings(work, found)
+        yield from _meetings(work, found)
     else:
         # The warps reduce by themselves, and meet to put their sums together.
         exchanges = work.where(lambda line: line.opcode == "SHFL" or line.space == "shared")
@@ -132,7 +136,7 @@ def _exchanged(work: Work) -> float:
     return float(work.attributed_total[exchanges].sum())
 
 
-def _meetings(work: Work, waits: _Waits) -> Candidate:
+def _meetings(work: Work, waits: _Waits) -> Iterator[Candidate]:
     """Fewer meetings: reductions through shuffles, one barrier a step elsewhere."""
     steps, warps = _steps(work, waits.bars), work.warps_of_block
     reduces = share(work.executed[steps & waits.bars].sum(), waits.count) > 0.5
@@ -172,17 +176,18 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     )
     name = "shuffles within the warp" if reduces else "one barrier a step"
     alone = _warp_for_row(work, waits, steps) if reduces else filter(None, [_warp_for_block(work)])
-    return Candidate(
+    how = f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. " + (
+        "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
+        if reduces
+        else "Double buffer so that one barrier a step suffices, or use smaller blocks."
+    )
+    # Of meetings in no loop, each with a reason of its own, none is a second one.
+    variants = (*([Variant(name, fix, change=how)] if reduces or go else ()), *alone)
+    if not variants:
+        return
+    yield Candidate(
         cause="barriers",
-        variants=(Variant(name, fix), *alone),
-        change=(
-            f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. "
-            + (
-                "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
-                if reduces
-                else "Double buffer so that one barrier a step suffices, or use smaller blocks."
-            )
-        ),
+        variants=variants,
         evidence=waits.evidence,
         attributed=waits.at + np.where(steps, work.attributed_total, 0.0),
         least=0.03,
@@ -278,26 +283,44 @@ def _scans(work: Work, steps: Mask, lanes: Array) -> bool:
 
 
 def exchanged(work: Work) -> Variant | None:
-    """A warp for a program, where what meets in banks is mostly what warps hand one another of what they computed (a
-    reduction, a sort): values that come from another warp come by a shuffle then, stores and meetings are gone. None
-    where a thread has no registers for what all warps hold.
+    """Fewer warps for a program, where what meets in banks is mostly what warps hand one another of what they computed
+    (a reduction, a sort): one, or as few as have registers for what all hold now. What a thread holds it reduces before
+    lanes do, so that each warp shuffles as often as now; of one warp, values that come from another come by a shuffle,
+    stores and meetings are gone.
     """
-    ran, held = work.ran, work.warps_of_block * (work.profile.launch.registers_per_thread or 0)
-    if held > REGISTERS_PER_THREAD:
+    ran, warps = work.ran, work.warps_of_block
+    held = share(warps * (work.profile.launch.registers_per_thread or 0), REGISTERS_PER_THREAD)
+    left = 1 << max(0, math.ceil(math.log2(max(1.0, held))))
+    if left >= warps:
         return None
     stores, loads = work.where(_writes_shared) & ran, work.where(_reads_shared) & ran
+    part = 0.0 if left == 1 else left / warps
     keep = work.all_kept()
-    keep[stores | work.barriers] = 0.0
+    keep[_reducing(work)] = left / warps
+    keep[stores | work.barriers] = part
     passes = work.data_passes
     then = np.where(loads, np.minimum(passes, work.executed), passes * keep)
     return Variant(
-        "a warp a program",
+        f"{counted(left, 'warp')} a program",
         Fix(
             keep=keep,
-            reasons={flow.BARRIER: 0.0},
+            reasons={flow.BARRIER: part},
             resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(then.sum(), passes.sum())},
         ),
+        change=(
+            f"Use num_warps={left}: what is reduced or sorted across warps passes through shared memory and waits for "
+            "all of them."
+        ),
+        plain=True,
     )
+
+
+def _reducing(work: Work) -> Mask:
+    """Shuffles whose values are added to, or compared with, a lane's own: of a sort, both stay."""
+    shuffles = work.where(lambda line: line.opcode == "SHFL") & work.ran
+    for at in np.flatnonzero(shuffles).tolist():
+        shuffles[at] = any(REDUCING.match(work.sass[use].opcode) for use in work.code.readers[at])
+    return shuffles
 
 
 def _warp_for_block(work: Work) -> Variant | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
-from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
+from gemmprof.analysis.explanation.code.flow import Loop, Program, program, reached
 from gemmprof.analysis.explanation.demands.distinct import COPIES, evaluations
 from gemmprof.analysis.explanation.demands.footprint import handed_on
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
@@ -240,7 +240,12 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
 
 def cut_finer(work: Work, fix: Fix) -> Fix:
     """More warps for the same work: rounds of loops are dealt out, what stands in none each of them does anew."""
-    if work.program is None or fix.warps <= 1.0:
+    if work.program is None:
+        # Of code that was not counted, but has neither loop nor call, a thread does one thing already.
+        lines = program(work.profile.source.instructions)
+        calls = any(line.opcode == "CALL" for line in lines.sass)
+        return fix if not lines.sass or lines.loops or calls else Fix()
+    if fix.warps <= 1.0:
         return fix
     alone = np.array([not around for around in work.code.loops_around])
     return replace(fix, keep=np.where(alone, fix.warps, 1.0), resources=dict.fromkeys(BELOW_L1, 1.0))
@@ -315,7 +320,9 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         return
     imbalance, waves, tail, gap = work.imbalance, dealt.waves, dealt.tail, dealt.gap
     lives = (dealt.occupancy.block_cycles if dealt.occupancy is not None else None) or 0.0
-    warps = gap if lives > SHORT_BLOCK and gap > 1.15 else 1.0
+    # Until all blocks have started, and the last ones end, an SM is not full either.
+    missing = (1.0 - 1.0 / gap) * (work.duration or 0.0)
+    warps = gap if lives > SHORT_BLOCK and gap > 1.15 and missing > SHORT else 1.0
     if waves > 1.0 and tail > 1.1:
         warps = max(1.0, warps / tail)
     # From cycles alone uneven work cannot be distinguished from equal blocks that memory answers in turn.
@@ -349,8 +356,8 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             + (
                 " Take tiles whose number the SMs divide, or share out the steps of the last ones (stream-K)."
                 if work.products.any() and not of_the_warps
-                else " Give each warp and block an equal share (sort by size, split the long ones), or let "
-                "blocks fetch work from a queue."
+                else " Split the long ones, or give each warp and block a smaller, equal share; or let blocks fetch "
+                "work from a queue."
             )
             + (" Launch none that have nothing to do." if of_the_warps and unseen else "")
         ),

@@ -25,7 +25,7 @@ from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import matrix_product
-from gemmprof.gpu.arch import WARP
+from gemmprof.gpu.arch import REGISTERS_PER_THREAD, WARP
 
 WGMMA_ROWS = 64.0  # rows of a wgmma, 16 for each warp of its group
 MOST_SUMS = 128  # of a thread: half of the registers that it can have
@@ -92,16 +92,20 @@ def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     for each tile (addresses, loops, meetings) one of all; products, what computes their operands and what brings these
     from shared memory stay. Up to `TILE_WARPS` a block has as many more warps as results, beyond that each thread more.
     """
-    code, sums = work.code, _registers_of_sums(work)
+    sums, launch = _registers_of_sums(work), work.profile.launch
     wider = 1 << max(0, (TILE_WARPS // work.warps_of_block).bit_length() - 1)
     if not sums:
         return
-    best = _merged(work, min(wider * MOST_SUMS / sums, work.profile.launch.blocks / work.sms))
-    if best is None:
-        return
-    way, own = best
-    several, loads = prod(way), list(own)
-    larger = min(several, wider)
+    room = min(MOST_SUMS, REGISTERS_PER_THREAD - ((launch.registers_per_thread or sums) - sums))
+    for way, own in _merged(work, min(wider * room / sums, launch.blocks / work.sms)):
+        yield _in_one_tile(work, flows, way, own, min(prod(way), wider))
+
+
+def _in_one_tile(
+    work: Work, flows: Traffic, way: tuple[int, ...], own: dict[int, float], larger: int
+) -> Variant:
+    """The tiles of so many blocks along each axis in one of ``larger`` times the warps, ``own`` what stays of loads."""
+    code, several, loads = work.code, prod(way), list(own)
     each = [np.where(same_along(work, axis), 1.0 / one, 1.0) for axis, one in enumerate(way) if one > 1]
     keep = np.maximum(larger / several, np.prod(each, axis=0))
     keep[loads] = list(own.values())
@@ -117,20 +121,23 @@ def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     along = " and ".join(f"{one} along {axis}" for one, axis in zip(way, AXES, strict=True) if one > 1)
     # Programs of fewer warps an SM no longer hide what each waits for.
     ahead = " With num_stages of 3 or more the next are under way." * (tensor.stages(work) < tensor.STAGES)
-    yield Variant(
+    # Of as many warps the sums spill.
+    warps = f", num_warps={larger * work.warps_of_block}" * (larger > 1)
+    return Variant(
         f"tiles of {several} programs in one",
         _joined(work, flows, keep, several, larger=larger),
         change=(
-            f"Let a [block|program] compute the tiles of {along}[| (larger BLOCK_M, BLOCK_N)]: they load "
-            f"{100 * (1.0 - float(keep[loads].mean())):.0f} % alike, and registers have room for their sums.[|{ahead}]"
+            f"Let a [block|program] compute the tiles of {along}[| (larger BLOCK_M, BLOCK_N{warps})]: they load "
+            f"{100 * (1.0 - float(keep[loads].mean())):.0f} % alike, and registers[| of {larger * work.warps_of_block} "
+            f"warps] have room for their sums.[|{ahead}]"
         ),
         plain=True,
     )
 
 
-def _merged(work: Work, most: float) -> tuple[tuple[int, ...], dict[int, float]] | None:
-    """How many blocks along each axis (powers of two, at most so many in all) make one that asks for fewest sectors,
-    and the share of each load's places that differ then; None where blocks share none.
+def _merged(work: Work, most: float) -> Iterator[tuple[tuple[int, ...], dict[int, float]]]:
+    """How many blocks along each axis make one, of 2, 4 and so on in all, at most so many, that asks for fewest
+    sectors, and the share of each load's places that differ then; nothing where blocks share none.
     """
     forms, grid = checked_forms(work), work.profile.launch.grid
     loads = np.flatnonzero(_loads(work)).tolist()
@@ -145,10 +152,15 @@ def _merged(work: Work, most: float) -> tuple[tuple[int, ...], dict[int, float]]
     }
     parts = {way: np.prod([differ[each] for each in enumerate(way)], axis=0) for way in ways}
     asked = work.global_sectors[loads]
-    way = min(ways, key=lambda one: (float(asked @ parts[one]), prod(one)), default=None)
-    if way is None or float(asked @ parts[way]) >= float(asked.sum()):
-        return None
-    return way, dict(zip(loads, parts[way].tolist(), strict=True))
+    least: dict[int, tuple[int, ...]] = {}
+    for way in sorted(ways, key=lambda one: float(asked @ parts[one])):
+        least.setdefault(prod(way), way)
+    left = float(asked.sum())
+    for _, way in sorted(least.items()):
+        # More in one, for nothing, are fewer at work.
+        if float(asked @ parts[way]) < left:
+            left = float(asked @ parts[way])
+            yield way, dict(zip(loads, parts[way].tolist(), strict=True))
 
 
 def _registers_of_sums(work: Work) -> int:

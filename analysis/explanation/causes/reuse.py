@@ -50,15 +50,16 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     thread loads again in another pass is kept, in registers (their loop unrolled, so that its loads are under way
     together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several;
     what it stores again and again where no other thread loads or stores is stored once, and not loaded behind that; a
-    thread computes four neighbours' results, and loads, addresses, loop and blocks are as many as these need together,
-    and so are the sums of a round that neighbours sum up, too; a block loads what differs once and reads shared memory,
-    with the stores, passes, barriers and waits of that. Loads that stay are those that L1 had not, and wait as long.
-    Loads whose address does not change in a loop leave it. What all blocks along an axis of the grid load and compute
-    alike, a block does once for four of them, whose results its registers hold. Blocks of a product on tensor cores
-    that load the same operand are one, as far as rows of its tile are padding, or until each warp has rows of its own,
-    so that warps exchange nothing (`wgmma`), or as long as registers hold their sums. Rounds of a loop of whose
-    products a mask throws all away are left out. What only threads that pass a test need is loaded behind it, the terms
-    of a condition one after the other.
+    thread computes four results, of neighbours (whose lanes lie further apart then) or of those far apart that differ
+    in one dimension, and loads, addresses, loop and blocks are as many as these need together, and so are the sums of a
+    round that neighbours sum up, too; a block loads what differs once and reads shared memory, with the stores, passes,
+    barriers and waits of that. Loads that stay are those that L1 had not, and wait as long. Loads whose address does
+    not change in a loop leave it. What all blocks along an axis of the grid load and compute alike, a block does once
+    for four of them, whose results its registers hold. Blocks of a product on tensor cores that load the same operand
+    are one, as far as rows of its tile are padding, or until each warp has rows of its own, so that warps exchange
+    nothing (`wgmma`), or as long as registers hold their sums. Rounds of a loop of whose products a mask throws all
+    away are left out. What only threads that pass a test need is loaded behind it, the terms of a condition one after
+    the other.
     """
     flows = traffic(work)
     loads = work.global_loads & work.ran & ~work.code.chased  # a list's next place is nowhere else
@@ -109,6 +110,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         there = work.ran if few and by_places else loads
         attributed = np.where(there, work.executed * (1.0 - np.minimum.reduce(fewest)), 0.0)
     copies = work.where(lambda line: line.opcode == "LDGSTS")
+    if fewest:
+        attributed[copies] = (work.executed * (1.0 - np.minimum.reduce(fewest)))[copies]
     asked = float(work.global_sectors[loads | copies].sum())
     yield Candidate(
         cause="redundant_loads",
@@ -424,12 +427,18 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
     best: tuple[float, str, list[Loop]] | None = None
     stores = work.where(lambda line: line.is_store and line.space == "global")
     together = float(work.threads[stores].sum()) < OWN_RESULTS * WARP * float(work.executed[stores].sum())
-    for number, axis in enumerate(AXES):
-        if together and launch.block[number] > 1 and prod(launch.block[:number]) < WARP:
+    # In Triton a tensor's layout tells which thread has which result; what a block meets for is of that block.
+    apart = owner_of(work.profile).key != "triton" and not work.barriers.any()
+    far = {axis for one in known for axis in one.outputs.keys() - {*AXES}} if apart else set()
+    for number, axis in [*enumerate(AXES), *((0, axis) for axis in far)]:
+        if together and (axis in far or (launch.block[number] > 1 and prod(launch.block[:number]) < WARP)):
             continue
         if launch.grid[number] * launch.block[number] < 2 * footprint.OUTPUTS:
             continue
-        left = sum(each * one.of_results(axis) for each, one in zip(sectors, known, strict=True))
+        left = sum(
+            each * one.of_results(axis) * one.spread.get(axis, 1.0)
+            for each, one in zip(sectors, known, strict=True)
+        )
         stays = share(left, footprint.OUTPUTS * moved)
         # Of axes along which as much is loaded again, one along which sums are shared, too.
         walked = [loop for loop in work.code.loops if _sums_what_neighbours_do(work, loop, known, axis)]
@@ -449,8 +458,12 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
     # Loads of which nobody knows whose they are (look-ups) stay.
     others = set(np.flatnonzero(work.global_loads & work.ran).tolist()) - rows
     there, more = (float(work.executed[list(some)].sum()) for some in (rows, others))
+    passes = 0.0
     for one in known:
-        keep[list(one.rows)] = one.of_results(axis) / (footprint.OUTPUTS * one.thread)
+        mine = list(one.rows)
+        keep[mine] = one.of_results(axis) / (footprint.OUTPUTS * one.thread)
+        # Lanes lie further apart then.
+        passes += (one.spread.get(axis, 1.0) - 1.0) * float((keep * work.data_passes)[mine].sum())
     warps = launch.blocks * launch.threads_per_block / 32.0 / footprint.OUTPUTS / work.sms
     resident = work.resident_warps or warps
     # The results are independent: their loads are under way together, and waited for once.
@@ -464,6 +477,7 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
         keep=keep,
         latency=waits,
         resources={**resources, "block_launch": 1.0 / footprint.OUTPUTS},
+        passes=passes,
         registers=(footprint.OUTPUTS - 1) * _carried_values(work, known),
         warps=min(1.0, warps / resident),
     )
@@ -471,14 +485,17 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
     if there + more <= HARDLY * work.total_executed:
         what, left = "instructions", share(float(work.executed @ keep), work.total_executed)
     # Where a block is one wide along the axis, neighbours are other blocks', which Triton's programs are.
-    of_blocks = launch.block[AXES.index(axis)] == 1
+    of_blocks = axis not in far and launch.block[AXES.index(axis)] == 1
+    which = f"results {axis}" if axis in far else f"neighbouring results along {axis}"
+    further = any(one.spread.get(axis, 1.0) > 1.0 for one in known)
     yield Variant(
         f"registers, {footprint.OUTPUTS} outputs a thread",
         fix,
         change=(
-            f"Let a {'[thread|program]' if of_blocks else 'thread'} compute {footprint.OUTPUTS} neighbouring results "
-            f"along {axis}: they need {100 * left:.0f} % of the {what} that as many "
-            f"{'do' if of_blocks else 'threads do'} now. Keep what they share in registers."
+            f"Let a {'[thread|program]' if of_blocks else 'thread'} compute {footprint.OUTPUTS} {which}: they "
+            f"need {100 * left:.0f} % of the {what} that as many "
+            f"{'do' if of_blocks else 'threads do'} now. Keep what they share in registers"
+            f"{'; load by vectors, for lanes lie further apart then.' if further else '.'}"
         ),
         plain=of_blocks,
     )
@@ -665,11 +682,11 @@ def _in_order(work: Work, flows: Traffic) -> float:
 
 
 def _fetches(work: Work, flows: Traffic) -> Array | None:
-    """The loads by their sectors; tensor copies, where they bring most."""
+    """The loads and copies to shared memory by their sectors; tensor copies, where they bring most."""
     if work.program is None:
         return None
     copies = tensor_copies(work) * work.executed
-    return copies if _by_copies(flows) else np.where(work.global_loads, work.global_sectors, 0.0)
+    return copies if _by_copies(flows) else np.where(work.global_fetches, work.global_sectors, 0.0)
 
 
 def _by_copies(flows: Traffic) -> bool:

@@ -225,11 +225,15 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     asked = float((work.global_ideal * again)[loads].sum())
     repeated = min(float((work.global_sectors * (1.0 - again))[loads].sum()), max(0.0, fetched - asked))
     stays = 1.0 - share(flows.local + repeated, flows.l2)
+    # Nor has DRAM more than global accesses ask of L2.
+    others = flows.l2 - flows.local - repeated or np.inf
     passes = work.data_passes
     resources = {
         "l2_to_l1": 1.0 - share(flows.local_read + repeated, flows.missed),
         **dict.fromkeys(("l1_to_l2", "l2", "l2_in", "l2_out", "l2_tags"), stays),
-        "dram": min(1.0, 1.0 - 0.9 * share(flows.local, flows.l2)),
+        "dram": min(
+            1.0, 1.0 - 0.9 * share(flows.local, flows.l2), share(others, flows.dram_read + flows.dram_written)
+        ),
         "l1_data": share(passes @ keep, passes.sum()) if passes.any() else 1.0,
     }
     way = Variant("values in registers", Fix(keep=keep, resources=resources), most=work.within(keep))

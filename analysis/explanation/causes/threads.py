@@ -22,7 +22,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
     neighbours_alike,
     ways_around,
 )
-from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
+from gemmprof.analysis.explanation.demands.footprint import arrays, looked_up_apart, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
@@ -47,9 +47,10 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
 
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
     the missing threads' share of the warps' time. Threads that part anew in each round of a loop, by what they find
-    there, no order of the work brings together. Where a warp has rows of few elements, several of them share it, with
-    all that it does for a row. Where threads walk along one table until they have found their place, a search in halves
-    takes as many steps as the table's length has binary digits.
+    there, no order of the work brings together; those that walk on alone along what they look up share their walks.
+    Where a warp has rows of few elements, several of them share it, with all that it does for a row. Where threads walk
+    along one table until they have found their place, a search in halves takes as many steps as the table's length has
+    binary digits.
     """
     if not work.total_executed:
         return
@@ -87,6 +88,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
             else f"Give a row fewer lanes (4, 8 or 16, as long as rows are): where they part, for its last elements, "
             f"{most:.1f} of {entry:.0f} are active."
             if of_rows
+            else f"Let several lanes share a walk, or a warp, if it is long: where some walk on, {most:.1f} of "
+            f"{entry:.0f} are active. Sorted by length they would have other neighbours, whose items lie elsewhere."
+            if apart and share(lost[_walked_on(work)].sum(), lost.sum()) > MOST_LEAVE
             else f"Let the threads of a warp take the same way: where they part, {most:.1f} of {entry:.0f} are active. "
             "Sort or regroup the work by its branch, or make both sides one computation."
         ),
@@ -137,6 +141,28 @@ def _ends_of_rows(work: Work) -> Mask:
         of_rows = bool(lengths) and counts[made].all() and (alike[lengths] == WARP).all()
         inside[first : last + 1] = of_rows
     return inside
+
+
+def _walked_on(work: Work) -> Mask:
+    """What lanes do in loops that others of their warp have left, each on a way that its own loaded values tell: rounds
+    that may change places, as nothing but the sums of all of them goes from one to the next.
+    """
+    code, active = work.code, work.threads / np.maximum(work.executed, 1.0)
+    led = np.zeros(len(active), dtype=bool)
+    led[[at for at, one in address_forms.checked_forms(work).items() if looked_up_apart(one.form)]] = True
+    floats = work.where(lambda line: line.instruction_class in FLOATS)
+    in_turn = code.in_order | code.one_after_another | work.where(lambda line: line.is_atomic)
+
+    def walks(loop: Loop) -> bool:
+        inside = slice(loop.first, loop.last + 1)
+        entered = [active[at] for at in code.predecessors[loop.first] if at < loop.first]
+        if active[loop.last] >= ALL_WORK * max(entered, default=0.0) or in_turn[inside].any():
+            return False
+        passed_on = code.carried(loop)
+        used = (use for at in passed_on if floats[at] for use in code.readers[at] if use in loop)
+        return bool(led[inside].any()) and {*passed_on}.issuperset(used)
+
+    return code.within(loop for loop in code.loops if walks(loop))
 
 
 def _rows_in_a_warp(work: Work, ends: Mask) -> Variant | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,12 +15,14 @@ from gemmprof.analysis.explanation.causes.tensor import STAGES
 from gemmprof.analysis.explanation.code import flow, latency
 from gemmprof.analysis.explanation.code.address_forms import WIDEST
 from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.footprint import rounds
-from gemmprof.analysis.explanation.demands.time_model import LINK, Fix
+from gemmprof.analysis.explanation.demands.time_model import LINK, Fix, held
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.base import amounts
-from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
+from gemmprof.base.amounts import counted
+from gemmprof.gpu.arch import LIMITS, REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 CHAINS = 4.0  # independent chains of the fixed kernel for each one now
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
@@ -30,6 +33,7 @@ MOVED = ("SHF", "PRMT", "IMAD", "MOV", "LOP3", "F2F", "F2FP", "HADD2")
 AHEAD = 0.35
 # Code that runs often beyond this leaves the instruction caches next to the schedulers.
 FULL_CACHE_BYTES = 24 * 1024
+COPIED = 4.0  # bytes of a thread that an asynchronous copy takes at least (cp.async, PTX ISA)
 
 
 def instruction_latency(work: Work) -> Iterator[Candidate]:
@@ -59,6 +63,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     if in_chains * cycles < 1.0 and of_chains < 0.08:
         return
     of_shuffles = float(short[work.where(lambda line: line.opcode == "SHFL")].sum())
+    of_scans = float(short[work.where(lambda line: line.full.startswith("SHFL.UP"))].sum())
     # Four chains of four-cycle instructions leave no cycle to wait.
     fix = Fix(
         reasons={flow.WAIT: 1.0 - in_chains},
@@ -69,7 +74,10 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         cause="instruction_latency",
         variants=(Variant("four chains", fix),),
         change=(
-            "Let a warp reduce several rows at once: each step of a reduction through shuffles waits for the one "
+            "Let a thread take several neighbouring values and add them up first: each step of a scan through shuffles "
+            "waits for the one before it, and lanes scan one sum for all of them then."
+            if of_scans > 0.5 * (in_chains * waited + of_chains)
+            else "Let a warp reduce several rows at once: each step of a reduction through shuffles waits for the one "
             "before it, those of another row do not."
             if of_shuffles > 0.5 * (in_chains * waited + of_chains)
             else "Give each thread several independent chains: several items at once, or separate accumulators of what "
@@ -160,12 +168,14 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         fewer = share((now / then * waits)[loads].sum(), part)
         fix = replace(fix, resources={**fix.resources, "block_launch": fewer})
     each = share(part * (work.warp_cycles or 0.0), work.executed[loads].sum())
+    rounds_ahead = share((np.minimum(then / now, of_use) * waits)[loads].sum(), part) - 1.0
+    way = Variant(f"{in_flight:.0f} loads in flight", fix, bound=max(0.0, part - delivering), plain=True)
     yield Candidate(
         cause="memory_latency",
-        variants=(Variant(f"{in_flight:.0f} loads in flight", fix, bound=max(0.0, part - delivering)),),
+        variants=(way,),
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
-            f"{each:.0f} cycles each. {_more_at_once(work, alone)}"
+            f"{each:.0f} cycles each. {_more_at_once(work, loads, alone, rounds_ahead)}"
         ),
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),
@@ -193,13 +203,37 @@ def _delivering(work: Work) -> float:
     )
 
 
-def _more_at_once(work: Work, alone: bool) -> str:
+def _more_at_once(work: Work, loads: Mask, alone: bool, rounds_ahead: float) -> str:
     """How to have more loads under way where warps wait so long at each; ``alone``: in no loop."""
     if alone:
-        return "Let a thread take several elements, and load them all before it uses the first."
+        return (
+            "Let a [thread|program] take several elements[| a thread (a larger BLOCK)], and load them all before it "
+            "uses the first."
+        )
     copies = ", prefetch the next iteration, or use asynchronous copies."
     ahead = copies if work.has("asynchronous copies") else ", or prefetch the next iteration."
-    return f"Unroll so that several loads are issued before the first is used{ahead}"
+    return (
+        f"[Unroll so that several loads are issued before the first is used{ahead}|"
+        f"{_stages_of_a_loop(work, loads, math.ceil(rounds_ahead))}]"
+    )
+
+
+def _stages_of_a_loop(work: Work, loads: Mask, ahead: int) -> str:
+    """How Triton's programmers have the loads of so many later rounds under way."""
+    if work.products.any():
+        return f"Have those of the next {counted(ahead, 'round')} under way: num_stages={ahead + 1}."
+    first = "Load the next round's values before this one's work, in variables that the loop carries"
+    if ahead == 1:
+        return f"{first}."
+    of_loops = loads & work.ran & work.code.within(work.code.loops)
+    if float(work.widths[of_loops].min(initial=WIDEST)) < COPIED:
+        # Narrower ones stay loads, whatever number of stages is asked for.
+        few = f"Give each thread {COPIED:.0f} bytes at once or more (a larger BLOCK): narrower loads are not copied"
+        return f"{first}. {few} ahead by tl.range(..., num_stages={ahead + 1}), which has {ahead} rounds under way."
+    return (
+        f"Have those of the next {ahead} rounds under way: tl.range(..., num_stages={ahead + 1}) copies them through "
+        "shared memory (num_stages of the kernel is for operands of tl.dot alone)."
+    )
 
 
 def _busy(work: Work, loads: Mask) -> float:
@@ -215,16 +249,17 @@ def _busy(work: Work, loads: Mask) -> float:
 
 
 def _ahead(work: Work, loads: Mask) -> Array:
-    """Later rounds whose loads a thread's unused registers hold beside those of this one, for each load.
+    """Later rounds whose loads a thread's unused registers hold beside those of this one, for each load; of a loop of
+    Triton's, which copies ahead, unused shared memory, too.
 
     Unused is what it may have without costing the SM a warp. Where nothing goes round, other threads' work is the next
     round: as long as the grid fills the GPU with fewer threads.
     """
     code, launch = work.code, work.profile.launch
     occupancy = occupancy_of(work)
-    held = (occupancy.theoretical_warps if occupancy is not None else None) or work.most_warps
-    held = max(1.0, min(float(held), np.ceil(launch.blocks / work.sms) * work.warps_of_block))
-    most = min(REGISTERS_PER_THREAD, REGISTERS_PER_SM / held // REGISTER_UNIT * REGISTER_UNIT / WARP)
+    there = (occupancy.theoretical_warps if occupancy is not None else None) or work.most_warps
+    there = max(1.0, min(float(there), np.ceil(launch.blocks / work.sms) * work.warps_of_block))
+    most = min(REGISTERS_PER_THREAD, REGISTERS_PER_SM / there // REGISTER_UNIT * REGISTER_UNIT / WARP)
     unused = max(0.0, most - (launch.registers_per_thread or most))
     groups: dict[Loop | None, list[int]] = {}
     for at in map(int, np.flatnonzero(loads & work.ran)):
@@ -233,8 +268,27 @@ def _ahead(work: Work, loads: Mask) -> Array:
     for loop, rows in groups.items():
         words = sum(max(1.0, work.sass[at].access_bytes / 4.0) for at in rows)
         rounds_left = (rounds(work, loop) if loop else max(1.0, launch.waves_per_sm or 1.0)) - 1.0
-        found[rows] = min(unused / words, rounds_left)
+        room = unused / words
+        if loop is not None and compiled_by_triton(work) and float(work.widths[rows].min()) >= COPIED:
+            room = max(room, _buffers(work, rows))
+        found[rows] = min(room, rounds_left)
     return found
+
+
+def _buffers(work: Work, rows: Sequence[int]) -> float:
+    """Rounds of a block's loads that unused shared memory holds, without costing the SM a block."""
+    limits, launch, each = (
+        LIMITS.get(work.profile.device.compute_capability),
+        work.profile.launch,
+        work.warps_of_block,
+    )
+    if limits is None or not work.has("asynchronous copies"):
+        return 0.0
+    most = (
+        limits.shared_memory_per_sm * each / max(each, held(work, 0, 0))
+        - limits.reserved_shared_memory_per_block
+    )
+    return float(max(0.0, most - work.shared_bytes) // (launch.threads_per_block * work.widths[rows].sum()))
 
 
 def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
@@ -244,7 +298,7 @@ def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
     fix = Fix(latency=np.where(loads, stays, 1.0), resources={LINK: 0.0})
     return Candidate(
         cause="memory_latency",
-        variants=(Variant("memory of the GPU", fix),),
+        variants=(Variant("memory of the GPU", fix, plain=True),),
         change=(
             f"Read from the GPU's own memory: {amounts.traffic(moved)} come from the host's, through its link. Copy "
             "them before the launch (cudaMemcpyAsync, cudaMemPrefetchAsync of managed memory); the copy is not counted "
@@ -292,10 +346,13 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
     # Warps no longer all copy, then all compute: what that left idle is not what any unit needs.
     apart = whole if in_turn.any() else 0.0
     variants, copies = [], work.has("asynchronous copies")
+    # As many take turns as it takes until nobody waits, where there is room for them.
+    ahead = min(float(math.ceil(part / max(meanwhile, 1e-9))), _buffers(work, np.flatnonzero(tiles).tolist()))
+    turns = 1.0 + max(STAGES - 1.0, ahead)
     if copies:
-        left = max(0.0, 1.0 - (STAGES - 1.0) * meanwhile / part)
-        copied = replace(_past_registers(work, tiles, left), regular=apart)
-        variants.append(Variant(f"asynchronous copies, {STAGES:.0f} tiles in turn", copied))
+        left = max(0.0, 1.0 - (turns - 1.0) * meanwhile / part)
+        copied = replace(_past_registers(work, tiles, left, turns), regular=apart)
+        variants.append(Variant(f"asynchronous copies, {turns:.0f} tiles in turn", copied))
     if awaited.any() or not variants:
         waited = np.where(awaited, stays, 1.0)
         fix = Fix(latency=waited, resources=dict.fromkeys(work.loads, 1.0), regular=apart)
@@ -304,17 +361,18 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
     each = share(part * (work.warp_cycles or 0.0), work.executed[tiles].sum())
     return Candidate(
         cause="memory_latency",
-        variants=tuple(variants),
+        variants=tuple(replace(one, plain=True) for one in variants),
         change=(
             f"Fetch the next tile while this one is used: warps spend {100 * part:.0f} % of their time waiting for its "
             f"loads, {each:.0f} cycles each"
-            + (", before they compute. " if awaited.any() else ", and all store it before any computes. ")
+            + (", before they compute. [" if awaited.any() else ", and all store it before any computes. [")
             + (
                 "Use asynchronous copies into a second buffer (cp.async, cuda::memcpy_async)"
                 if copies
                 else "Use a second buffer in shared memory"
             )
             + (", or load the next tile into registers ahead of the arithmetic." if awaited.any() else ".")
+            + f"|Several take turns with num_stages={turns:.0f}.]"
         ),
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),
@@ -328,7 +386,7 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
     )
 
 
-def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
+def _past_registers(work: Work, tiles: Mask, left: float, turns: float) -> Fix:
     """Tiles copied from memory to shared memory without a stop in registers, several in turn.
 
     A copy passes L1's data stage once, as it is written; its stores are gone, each further tile takes shared memory.
@@ -346,7 +404,7 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
         keep=keep,
         latency=np.where(tiles, left, 1.0),
         resources=resources,
-        shared_bytes=int(STAGES - 1.0) * work.shared_bytes if moved else 0,
+        shared_bytes=int(turns - 1.0) * work.shared_bytes if moved else 0,
     )
 
 

@@ -151,14 +151,24 @@ class Program:
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
-        """Loops, innermost (shortest) first. The empty one at the end of every kernel is left out."""
+        """Loops, innermost (shortest) first. The empty one at the end of every kernel is left out, and what jumps back
+        from a way around that stands behind the code (``BRA.DIV``), where nothing between leads there.
+        """
         found = []
         for index, line in enumerate(self.sass):
             if line.opcode == "BRA":
                 target = self.target(index)
                 if target is not None and target < index:
                     found.append(Loop(target, index))
-        return tuple(sorted(found, key=len))
+        return tuple(sorted(filter(self._goes_round, found), key=len))
+
+    def _goes_round(self, loop: Loop) -> bool:
+        """Whether what lies between leads from the first instruction to the branch back; or that branch alone leads to
+        the first one, a part of a loop that stands before it.
+        """
+        before = self.predecessors
+        alone = before[loop.first] == (loop.last,)
+        return alone or loop.first in reached((loop.last,), lambda at: filter(loop.__contains__, before[at]))
 
     def loop_of(self, index: int) -> Loop | None:
         """The innermost loop around an instruction."""

@@ -221,6 +221,11 @@ def _code(line: Sass) -> _Code:
     # Predicates that it sets stand beside its result; those that it reads are left out, too.
     operands = [one for one in line.operands if not _PREDICATE.match(one)]
     result = operands.pop(0).split(".")[0] if operands and line.writes else ""
+    if line.opcode == "IMAD" and "HI" in line.modifiers:
+        # What is added has 64 bits: its upper register counts.
+        operands[2:] = [
+            re.sub(r"(?<=^R)\d+", lambda one: str(int(one[0]) + 1), text) for text in operands[2:]
+        ]
     return _Code(line, result, tuple(operands))
 
 

@@ -344,6 +344,8 @@ def _begins(work: Work, at: int, classes: _Classes) -> tuple[_Differs, int | Non
         return None  # where a descriptor points
     elif line.space in ("global", "shared") and line.is_load:
         own.loops = _changed_in(work, at)
+        if own.loops and line.space == "global":  # each block finds there what it left itself
+            own.axes = (1 << len(AXES)) - 1
     elif line.opcode in ("SHF", "LOP3") and not code.by_data[at] and _NUMBERS.search(line.text):
         # What is loaded has other bits to lose than an index has.
         return own, _told(work, at, classes)

@@ -10,8 +10,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
 from math import prod
 from typing import cast
 
@@ -20,10 +20,12 @@ import numpy.typing as npt
 
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
+    LINE,
     SECTOR,
     STRIDED,
     UNIFORM,
     UNKNOWN,
+    WIDEST,
     Checked,
     Form,
     checked_forms,
@@ -36,6 +38,7 @@ from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.symbolic import Threads, Value, Values
 from gemmprof.analysis.explanation.demands.places import AXES, Places
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once
+from gemmprof.base import amounts
 from gemmprof.gpu.arch import WARP
 
 MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too
@@ -50,6 +53,16 @@ GROUPS = 8  # of neighbours that are looked at, where they are not all as far ap
 OUTPUTS = 4  # results that a thread computes in place of one
 EDGES = 1.05  # places that a block reaches, in those that it writes, up to which the others are an edge
 MOST_REGISTERS = 64  # words that a thread can keep beside what it works with
+WORD = 1 << 32
+# Of what results far apart load, the share that differs, above which elements side by side do as well.
+MOSTLY_SHARED = 0.5
+UNLIKE = (
+    3,
+    5,
+    7,
+    11,
+    13,
+)  # of warps' lengths: lengths of dimensions that nobody knows, which have nothing in common
 UNROLLED = 128 * 1024 // 16  # instructions of 16 bytes that the instruction cache holds
 _NUMBER = re.compile(r"^-?0x[0-9a-f]+$")
 
@@ -72,6 +85,9 @@ class Reuse:
     sectors: float  # different sectors of a block
     # sectors that a block touches when its threads do so, of those that as many blocks touch now
     fetched: dict[str, float]
+    # lines of L1 that a warp looks up for what its threads load then, by vectors where that takes fewer, over those for
+    # as many places now: its lanes lie further apart
+    spread: dict[str, float] = field(default_factory=dict)
     # axes along which a thread's next round, of the loop that begins there, loads what its neighbour does now
     along: frozenset[tuple[str, int]] = frozenset()
 
@@ -90,7 +106,9 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
         form = one.form
         if form.space == "global" and work.sass[index].is_load and _believed(work, one):
             groups.setdefault((form.parameters or form.base, form.width), []).append(form)
-    return tuple(_array(work, forms, forms[0].parameters in own_places(work)) for forms in groups.values())
+    several = list(groups.values())
+    found = [_array(work, forms, forms[0].parameters in own_places(work)) for forms in several]
+    return tuple(_with_far_ones(work, several, found))
 
 
 @dataclass(frozen=True)
@@ -466,7 +484,9 @@ def _touched(
     lines = distinct(block // SECTOR)
     walks = set.intersection(*moves)
     along = set[tuple[str, int]]()
-    outputs, fetched = dict[str, float](), dict[str, float]()
+    outputs, fetched, spread = dict[str, float](), dict[str, float](), dict[str, float]()
+    lanes = min(WARP, threads)
+    looked_up = _lines(first[:, :lanes])
 
     def neighbours(axis: str, moved: Threads, apart: Threads) -> None:
         """Those that a thread and its neighbours touch together, which lie so far from its own, and their blocks."""
@@ -483,6 +503,15 @@ def _touched(
         sizes = [len(distinct(lines + one[:, :1] // SECTOR)) for one in told]
         fetched[BLOCKS + axis] = min(sizes, default=most) / most
         moved = np.diff(first.reshape(-1, *shape[::-1]), axis=-1 - number)
+        # Of groups of neighbours along the axis the first threads, and those that are a warp then.
+        before, size = prod(shape[:number]), shape[number]
+        begin = np.arange(threads).reshape(-1, size, before)[:, : size - size % OUTPUTS : OUTPUTS].ravel()
+        if len(begin) > 1:
+            window = block[begin[:GROUPS, None] + before * steps].reshape(min(GROUPS, len(begin)), -1)
+            vectors = np.mean([len(distinct(one // WIDEST)) / len(distinct(one)) for one in window])
+            warp = begin[:lanes]
+            apart = 1.0 + (_lines(first[:, warp]) - 1.0) * (lanes - 1) / (len(warp) - 1)
+            spread[axis] = max(1.0, float(vectors) * apart / looked_up)
         if shape[number] == 1:
             if told:
                 nearest = told[int(np.argmin(sizes))]
@@ -492,13 +521,10 @@ def _touched(
             neighbours(axis, shift, shift * shape[number])
         if axis not in outputs and shape[number] >= OUTPUTS:
             # Not all are as far apart: of some groups of neighbours the mean.
-            before, size = prod(shape[:number]), shape[number]
-            begin = np.arange(threads).reshape(-1, size, before)[:, : size - size % OUTPUTS : OUTPUTS].ravel()
             begin = begin[:: -(-len(begin) // GROUPS)]
             groups = block[begin[:, None] + before * steps].reshape(len(begin), -1)
             outputs[axis] = float(np.mean([len(distinct(one)) for one in groups]))
             fetched[axis] = fetched[BLOCKS + axis]
-    lanes = min(WARP, threads)
     starts = [distinct(one[:lanes]) for one in first]
     start = distinct(first[:, :lanes])
     width = forms[0].width
@@ -516,17 +542,109 @@ def _touched(
         else 0.0,
         outputs=outputs,
         fetched=fetched,
+        spread=spread,
         along=frozenset(along),
     )
     return touched, tuple(np.unique(block[0], return_inverse=True)[1].tolist())
 
 
+def _with_far_ones(work: Work, groups: list[list[Form]], found: list[Reuse]) -> list[Reuse]:
+    """Arrays with what they share along one more dimension: of those that a thread's number is divided for, in which
+    results lie far apart, the one along which fewest places differ.
+    """
+    launch, values = work.profile.launch, values_of(work)
+    flat = bool(found) and launch.block[0] == values.threads >= WARP
+    dimensions, known = _dimensions(work) if flat else ({}, {})
+    if not dimensions:
+        return found
+    own, steps = _own(launch.grid), np.arange(2 * OUTPUTS)
+
+    def different(forms: list[Form], apart: list[int], most: int) -> list[float]:
+        """Share of the places of `OUTPUTS` results so far apart that differ: the least, of two stretches of them; all,
+        where nobody knows how they are computed.
+        """
+        for one in values.behind(form.address for form in forms):
+            inputs, by = values.made.get(one, ((), None))
+            if one.kind == "computed" and by is None and not any(value.symbols for value in inputs):
+                return [1.0] * len(apart)
+        at = (int(own[0, 0]) * values.threads + np.array(apart)[:, None] * steps).ravel()
+        blocks = np.stack((at // values.threads, *np.broadcast_to(own[1:], (2, len(at)))))
+        places = []
+        for form in forms:
+            around = [loop for loop in work.code.loops_around[form.index] if loop.first in form.loops]
+            walked = tuple((loop.first, min(most, round(rounds(work, loop)))) for loop in around[:2])
+            of = _places(values, launch.grid, blocks, at % values.threads, walked, known)
+            places.append(of(form.address).reshape(len(apart), 2, OUTPUTS, -1))
+        stretches = np.concatenate(places, axis=-1)
+        return [
+            min(len(distinct(one)) / sum(len(distinct(thread)) for thread in one) for one in two)
+            for two in stretches
+        ]
+
+    # A load of one word for a whole warp is a sector of many.
+    asked = np.array([one.thread + one.apart * one.width / SECTOR for one in found])
+    several = list(dimensions)
+    stays = asked @ np.array([different(forms, several, 1) for forms in groups])
+    if min(stays) > MOSTLY_SHARED * asked.sum():
+        return found
+    best = several[int(np.argmin(stays))]
+    shares = [different(forms, [best], OUTPUTS)[0] for forms in groups]
+    blocks, rest = divmod(best, values.threads)
+    far = amounts.counted(*((best, "thread") if rest else (blocks, "block")))
+    name = dimensions[best] or f"that lie {far} apart"
+    return [
+        replace(one, outputs={**one.outputs, name: OUTPUTS * part * one.thread})
+        for one, part in zip(found, shares, strict=True)
+    ]
+
+
+def _dimensions(work: Work) -> tuple[dict[int, str], dict[object, Threads]]:
+    """How far apart in a thread's number results may lie that differ in one dimension, and what that is called; with
+    the parameters as numbers, which are made up for those that it is divided by and nobody knows.
+
+    That are powers of two, of which no instruction tells, times numbers of the code that are multiplied by their
+    reciprocals; and products of divisors that the launch alone knows.
+    """
+    values, grid, told = values_of(work), work.profile.launch.grid, _lengths(work)
+    known = dict(told)
+    own, first, most = _own(grid), np.zeros(1, dtype=np.int64), grid[0] * values.threads // (2 * OUTPUTS)
+    odd, divided, made_up = {1}, dict[int, int](), iter(UNLIKE)
+    for at in np.flatnonzero(work.ran).tolist():
+        line = work.sass[at]
+        if line.opcode == "IMAD" and "HI" in line.modifiers and _NUMBER.match(line.operands[-2]):
+            reciprocal = int(line.operands[-2], 0) % WORD
+            for whole in (WORD << bits for bits in range(WARP)):
+                one = round(whole / max(1, reciprocal))
+                if 1 < one < WORD and -(-whole // one) == reciprocal:
+                    odd.add(one // (one & -one))
+        elif line.opcode == "I2F" and "RP" in line.modifiers:
+            divisor = values.operand(at, line.operands[-1])
+            made_of = [*values.behind([divisor])]
+            lengths = {one.name for one in made_of if one.kind == "parameter"} - told.keys()
+            known |= {name: np.full((1, 1), WARP * next(made_up, 1)) for name in lengths - known.keys()}
+            if lengths and not any(one.threads or one.looked_up for one in made_of):
+                divided[int(Places(values, grid, own, first, {}, known).of(divisor)[0, 0])] = at
+    found = {one << bits: "" for one in odd for bits in range(WARP) if one << bits <= most}
+    for several in chain.from_iterable(combinations(divided, count) for count in (1, 2, 3)):
+        line_of = work.own_lines[divided[several[-1]]]
+        where = f" in line {line_of[1]}" if line_of else ""
+        found[prod(several)] = f"whose quotients{where} follow one another"
+    return {apart: name for apart, name in found.items() if WARP <= apart < WORD // (8 * OUTPUTS)}, known
+
+
+def _lines(places: Threads) -> float:
+    """Lines of L1 that a warp looks up with each of some accesses (rows), the mean."""
+    return float(np.mean([len(distinct(one // LINE)) for one in places]))
+
+
 def written(work: Work, form: Form, loop: Loop) -> bool:
-    """Whether the loop also writes to the array: what is loaded in its next round may be something else."""
+    """Whether the loop also writes to the array, or nobody knows where: what is loaded in its next round may be
+    something else.
+    """
     stores = _stores(work)
     return any(
         bisect_left(stores.get(one, ()), loop.first) < bisect_right(stores.get(one, ()), loop.last)
-        for one in form.parameters
+        for one in (*form.parameters, None)
     )
 
 
@@ -549,11 +667,12 @@ def handed_on(work: Work) -> Mask:
 
 @once
 def _stores(work: Work) -> dict[object, list[int]]:
-    """The stores to what each parameter points at, ascending."""
+    """The stores to what each parameter points at, ascending; of none known, by None."""
     found: dict[object, list[int]] = {}
     for index in sorted(checked_forms(work)):
         if work.sass[index].is_store:
-            for one in checked_forms(work)[index].form.parameters:
+            known = checked_forms(work)[index].form.parameters
+            for one in known or ((None,) if work.sass[index].space == "global" else ()):
                 found.setdefault(one, []).append(index)
     return found
 

@@ -206,3 +206,27 @@ def test_a_mask_of_two_comparisons(joined: str, holds: Sequence[int]) -> None:
     assert known is not None
     places = Places(values, (1, 1, 1), np.zeros((3, 32), dtype=np.int64), np.arange(32), {}, {})
     assert np.flatnonzero(places.of(known)).tolist() == list(holds)
+
+
+def test_a_number_divided_by_what_the_launch_knows() -> None:
+    """What is added to the upper half of a product is a pair of registers, of which the upper one counts."""
+    code = made(
+        "S2R R3, SR_TID.X ;",
+        "LDC R2, c[0x0][0x210] ;",
+        "I2F.U32.RP R4, R2 ;",
+        "MUFU.RCP R4, R4 ;",
+        "IADD3 R4, R4, 0xffffffe, RZ ;",
+        "F2I.FTZ.U32.TRUNC.NTZ R5, R4 ;",
+        "IMAD.MOV R6, RZ, RZ, -R5 ;",
+        "IMAD R7, R6, R2, RZ ;",
+        "MOV R4, RZ ;",
+        "IMAD.HI.U32 R8, R5, R7, R4 ;",
+        "IMAD.HI.U32 R9, R8, R3, RZ ;",
+        "EXIT ;",
+    ).code
+    values = symbolic.Values(code, (256, 1, 1), 90)
+    known = {0x210: np.full((1, 1), 23)}
+    places = Places(values, (1, 1, 1), np.zeros((3, 256), dtype=np.int64), np.arange(256), {}, known)
+    quotients = places.of(values.after(10, "R9"))[:, 0]
+    assert (np.arange(256) // 23 - quotients <= 1).all() and (quotients <= np.arange(256) // 23).all()
+    assert quotients[-1] >= 255 // 23 - 1 > 0

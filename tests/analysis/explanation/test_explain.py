@@ -207,6 +207,10 @@ def test_a_debug_build_is_said_once_and_nothing_else(recorded: ReadRecorded) -> 
     assert not found.findings and found.at_limit is None
     assert len(found.levers) == 1 and "-G" in found.levers[0]
 
+    # What fills up the last line says nothing of what compiled the rest.
+    filled = [*copied, *(replace(code[-1], sass="NOP") for _ in copied)]
+    assert is_debug_build(replace(good, source=replace(good.source, instructions=tuple(filled))))
+
     # Predicates in place of branches are an optimiser's.
     chosen = [replace(one, sass=f"@P0 {one.sass}") if at % 9 == 2 else one for at, one in enumerate(copied)]
     assert not is_debug_build(replace(good, source=replace(good.source, instructions=tuple(chosen))))

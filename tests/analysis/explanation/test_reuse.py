@@ -15,7 +15,7 @@ from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
 from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
 from gemmprof.analysis.explanation.causes.shared import local_memory, shared_memory_bandwidth
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
-from gemmprof.analysis.explanation.demands.distinct import same_along
+from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
 from gemmprof.analysis.explanation.demands.footprint import _array, arrays, own_places, sectors_of_a_thread
 from gemmprof.analysis.explanation.demands.needed import needed
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
@@ -42,6 +42,21 @@ def test_a_stencil_s_taps_and_what_neighbours_share() -> None:
     assert (image.asked, image.thread) == (9.0, 9.0)
     assert image.block == (32 + 2) * (8 + 2)  # a tile of 32 x 8 with its border
     assert image.outputs["y"] == 3 * (4 + 2)  # a column of four
+    # A row of four by vectors of 16 bytes: three of them hold the six words of each of three rows, and a warp's lanes
+    # lie in four rows of eight, of a line each or two, in place of one. A column's lie as they do now.
+    assert image.spread["x"] == pytest.approx(3 / 6 * (4 * 4 / 3) / (5 / 3))
+    assert image.spread["y"] == 1.0 == weights.spread["x"]
+
+
+def test_results_far_apart_that_share_what_they_load() -> None:
+    """A block has a token, whose logits its warps make: blocks side by side share weights, threads nothing."""
+    found, _ = study("router_logits_experts_again_for_each_token", of=DATA / "blind11" / "h100")
+    tokens, weights = sorted(arrays(found), key=lambda one: one.thread)
+    for one, share in ((tokens, 4), (weights, 1)):
+        assert one.outputs["that lie 1 block apart"] == pytest.approx(share * one.thread)
+        assert one.outputs["x"] == pytest.approx(4 * one.thread)
+    (candidate,) = redundant_loads(found)
+    assert any("4 results that lie 1 block apart" in way.change for way in candidate.variants)
 
 
 def test_three_passes_over_a_row_load_it_three_times() -> None:
@@ -49,6 +64,22 @@ def test_three_passes_over_a_row_load_it_three_times() -> None:
     (row,) = (one for one in arrays(found) if len(one.rows) == 3)
     assert row.thread == pytest.approx(row.asked / 3)
     assert row.block == pytest.approx(512 * row.thread)
+
+
+@pytest.mark.parametrize(
+    ("to", "changed"),
+    [
+        ("IMAD.WIDE R4, R0, 0x4, c[0x0][0x218]", False),
+        ("IMAD.WIDE R4, R0, 0x4, c[0x0][0x210]", True),
+        ("LDG.E.64 R4, [R2.64]", True),
+    ],
+    ids=["elsewhere", "there", "nobody knows where"],
+)
+def test_what_a_loop_may_have_stored_there_is_another_value_in_each_round(to: str, changed: bool) -> None:
+    code = ("S2R R0, SR_TID.X ;", "IMAD.WIDE R2, R0, 0x4, c[0x0][0x210] ;", f"{to} ;", "LDG.E R6, [R2.64] ;")
+    again = ("STG.E [R4.64], R6 ;", "@P0 BRA 0x000030 ;", "EXIT ;")
+    different = evaluations(made(*code, *again, executed=[10, 10, 10, 100, 100, 100, 10])).different
+    assert different[3] == (10.0 if changed else 1.0) * different[1]
 
 
 def test_a_loop_that_an_address_does_not_follow_loads_the_same_again() -> None:

@@ -110,6 +110,22 @@ def test_a_reader_under_the_same_condition_finds_no_older_value() -> None:
     assert [code.producers(at, "R1") for at in (4, 5, 6)] == [(1,), (1, 0), (1, 0)]
 
 
+def test_a_way_around_behind_the_code_makes_no_loop() -> None:
+    """It jumps back to where it left the code; what goes round stays a loop, with a part that stands before it, too."""
+    ways = ("@P0 BRA.DIV UR4, 0x000050 ;", "MOV R1, R2 ;", "BAR.SYNC 0x0 ;", "@P1 BRA 0x000020 ;", "EXIT ;")
+    code = made(*ways, "MOV R1, R3 ;", "BRA 0x000020 ;").code
+    assert [(loop.first, loop.last) for loop in code.loops] == [(2, 3)]
+    before = (
+        "BRA 0x000030 ;",
+        "LDG.E R1, [R2.64] ;",
+        "BRA 0x000040 ;",
+        "@P0 BRA 0x000010 ;",
+        "@P1 BRA 0x000030 ;",
+    )
+    code = made(*before, "EXIT ;").code
+    assert [(loop.first, loop.last) for loop in code.loops] == [(3, 4), (1, 3)]
+
+
 def test_what_a_long_loop_carries_is_found_in_one_pass() -> None:
     """Of 6,000 instructions in a row, each of which reads the one before, only a load's place goes round."""
     row = [f"IADD3 R{at % 200 + 20}, R{(at - 1) % 200 + 20}, 0x1, RZ ;" for at in range(6000)]

@@ -12,10 +12,11 @@ from made_code import made
 from recorded_data import ROOT, one_launch
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.causes.reuse import redundant_loads
+from gemmprof.analysis.explanation.causes.reuse import _fetches, redundant_loads
 from gemmprof.analysis.explanation.causes.tensor import tensor_cores_idle, tensor_rates, warp_level_mma
 from gemmprof.analysis.explanation.causes.waits import memory_latency
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
+from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.opcodes import matrix_product
@@ -215,6 +216,11 @@ class TestCopies:
         counted = found.loads["l1_data"].busy * found.elapsed * found.sms
         assert float(found.shared_wavefronts[copies].sum()) > 0.3 * counted
         assert float(found.data_passes.sum()) == pytest.approx(counted, rel=0.02)
+
+    def test_what_they_read_again_is_read_by_them(self) -> None:
+        found = work(stage("hgemm_async_copy"))
+        fetched = _fetches(found, traffic(found))
+        assert fetched is not None and {found.sass[at].opcode for at in np.flatnonzero(fetched)} == {"LDGSTS"}
 
 
 class TestTiles:

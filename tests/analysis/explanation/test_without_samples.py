@@ -9,6 +9,7 @@ from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Variant
+from gemmprof.analysis.explanation.causes.grid import cut_finer
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
@@ -32,6 +33,27 @@ def test_four_blocks_are_a_small_grid_though_no_unit_was_busy(step: dict[int, Ex
 def test_a_small_grid_is_not_told_as_overhead_of_the_launch(step: dict[int, Explanation]) -> None:
     """32 blocks, 31 % of 7.6 us without a working SM: what torch's launches stand between tells the program."""
     assert [finding.cause for finding in step[64].findings] == ["small_grid"]
+
+
+def test_a_thread_that_does_one_thing_is_not_cut_finer(recorded: ReadRecorded) -> None:
+    """No counter says it of a basic report, but its code does: no loop deals anything out, nor does a call."""
+    more = Fix(warps=2.0)
+    straight, rounds = (
+        work(recorded(name, source=True)[0]) for name in ("modes_graph_nodes", "partial_basic")
+    )
+    assert straight.program is None and cut_finer(straight, more) == Fix()
+    assert rounds.program is None and cut_finer(rounds, more) == more
+
+
+def test_until_all_blocks_have_started_an_sm_is_not_full(recorded: ReadRecorded) -> None:
+    """Places that stay empty for less than a launch takes to start and end tell nothing of how even its work is."""
+    launch = recorded("partial_detailed")[1]
+    resident = {metrics.ACHIEVED_OCCUPANCY: 0.6 * (launch.number(metrics.ACHIEVED_OCCUPANCY) or 0.0)}
+    told = []
+    for duration in (9e3, 9e4):
+        taken = replace(launch, metrics={**launch.metrics, **resident, metrics.DURATION: duration})
+        told.append("workload_imbalance" in {one.cause for one in explain(taken).findings})
+    assert told == [False, True]
 
 
 def test_blocks_that_do_not_divide_by_the_sms(step: dict[int, Explanation]) -> None:
