@@ -293,9 +293,9 @@ def trust() -> str:
         f"How far to trust it: of kernels that nobody had looked at, fixes saved **{cuda_error} points** more or less "
         f"than told in CUDA C++ ({cuda}\nkernels, H200; {found['H100', 'CUDA'][1]} on an H100), {triton_error} in "
         f"Triton ({triton}; {found['H100', 'triton'][1]}); of those that cost 5 % or more, the cause named first is\n"
-        f"right on {cuda_right} and {triton_right} ([every figure](docs/explain_scores.md)). {climbs} everyday kernels, "
-        f"changed step by step as told,\ncame {gained} of the way to an expert's version (logarithm of the speed-up, "
-        "median; [each step](docs/expert_reading.md#climbs))."
+        f"right on {cuda_right} and {triton_right} ([every figure](docs/explain_scores.md)). {climbs} everyday "
+        f"kernels, changed step by step as told,\ncame {gained} of the way to an expert's version (logarithm of the "
+        "speed-up, median; [each step](docs/expert_reading.md#climbs))."
     )
 
 
