@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 from tried import DEVICE, empty, judge, small
+from triton.language.extra import libdevice
 
 ROWS, VOCABULARY, TEMPERATURE, LEAST, SEED = small(256, 8), small(128256, 9216), 0.8, 0.1, 20
 # Logits about as wide as those of language models, and in each row a few words that fit.
@@ -111,6 +112,48 @@ def online_by_block(logits, tokens, chances, vocabulary, temperature, least, see
     drawn(logits, tokens, chances, vocabulary, temperature, least, seed, row, lane, largest, norm, BLOCK)
 
 
+# Second step, expensive functions: fast logarithms, powers of two of an argument scaled once, a product with the
+# temperature's reciprocal; with algebra, shares are compared with the least one's logarithm.
+LOG2_E, LN_2 = tl.constexpr(1.4426950408889634), tl.constexpr(0.6931471805599453)
+
+
+@triton.jit
+def fast_functions(
+    logits, tokens, chances, vocabulary, temperature, least, seed, BLOCK: tl.constexpr, ALGEBRA: tl.constexpr
+):  # fmt: skip
+    row = tl.program_id(0)
+    lane = tl.arange(0, BLOCK)
+    scale = LOG2_E / temperature
+    most = tl.full((BLOCK,), float("-inf"), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, vocabulary, BLOCK):
+        at = start + lane
+        x = tl.load(logits + row * vocabulary + at, mask=at < vocabulary, other=float("-inf")) * scale
+        larger = tl.maximum(most, x)
+        total = total * tl.exp2(most - larger) + tl.exp2(x - larger)
+        most = larger
+    largest = tl.max(most, 0)
+    norm = tl.log(tl.sum(total * tl.exp2(most - largest), 0))
+    lowest = tl.log2(least)
+    best = tl.full((BLOCK,), float("-inf"), tl.float32)
+    chance = tl.zeros((BLOCK,), tl.float32)
+    which = tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, vocabulary, BLOCK):
+        at = start + lane
+        x = tl.load(logits + row * vocabulary + at, mask=at < vocabulary, other=float("-inf"))
+        share = x * scale - largest
+        noise = -libdevice.fast_logf(-libdevice.fast_logf(tl.rand(seed, row * vocabulary + at)))
+        likely = share >= lowest if ALGEBRA else tl.exp2(share) >= least
+        score = tl.where(likely, share * LN_2 + noise, float("-inf"))
+        better = score > best
+        best = tl.where(better, score, best)
+        chance = tl.where(better, share * LN_2 - norm, chance)
+        which = tl.where(better, at, which)
+    winner = tl.argmax(best, 0)
+    tl.store(tokens + row, tl.sum(tl.where(lane == winner, which, 0), 0))
+    tl.store(chances + row, tl.sum(tl.where(lane == winner, chance, 0.0), 0))
+
+
 # Each row is read once, by 32 programs, which keep the largest value of 1024 and their sum; noise is made only for the
 # pieces that have a word to draw.
 PIECE, SPLIT, PARTS = 1024, 4, 8
@@ -189,5 +232,7 @@ judge({
     "as_it_is": lambda: as_it_is[(ROWS,)](*sampled, 1024),
     "online_by_lane": lambda: online_by_lane[(ROWS,)](*sampled, 1024),
     "online_by_block": lambda: online_by_block[(ROWS,)](*sampled, 1024),
+    "fast_functions": lambda: fast_functions[(ROWS,)](*sampled, 1024, False),
+    "fast_and_algebra": lambda: fast_functions[(ROWS,)](*sampled, 1024, True),
     "expert": in_three_steps,
 }, [tokens, chances])  # fmt: skip

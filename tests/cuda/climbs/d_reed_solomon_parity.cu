@@ -71,6 +71,33 @@ __global__ void loaded_before_the_loop(const Byte *data, Byte *parity, const Byt
     }
 }
 
+// Second step, narrow access: sixteen neighbouring bytes a thread, values and logarithms kept as they came, four to a word.
+__device__ __forceinline__ unsigned byte_of(unsigned word, int place) { return word >> 8 * place & 0xff; }
+__global__ void sixteen_by_vectors(const Byte *data, Byte *parity, const Byte *matrix, const Byte *logs, const Byte *powers, int shard) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= shard / 16) return;
+    unsigned value[DATA][4], log[DATA][4] = {};
+#pragma unroll
+    for (int d = 0; d < DATA; ++d) {
+        const uint4 own = reinterpret_cast<const uint4 *>(data + size_t(d) * shard)[i];
+        value[d][0] = own.x, value[d][1] = own.y, value[d][2] = own.z, value[d][3] = own.w;
+#pragma unroll
+        for (int j = 0; j < 16; ++j) log[d][j / 4] |= unsigned(logs[byte_of(value[d][j / 4], j % 4)]) << 8 * (j % 4);
+    }
+    for (int p = 0; p < PARITY; ++p) {
+        unsigned sum[4] = {};
+#pragma unroll
+        for (int d = 0; d < DATA; ++d) {
+            const unsigned coefficient = logs[matrix[p * DATA + d]];
+#pragma unroll
+            for (int j = 0; j < 16; ++j)
+                if (byte_of(value[d][j / 4], j % 4))
+                    sum[j / 4] ^= unsigned(powers[byte_of(log[d][j / 4], j % 4) + coefficient]) << 8 * (j % 4);
+        }
+        reinterpret_cast<uint4 *>(parity + size_t(p) * shard)[i] = make_uint4(sum[0], sum[1], sum[2], sum[3]);
+    }
+}
+
 // Sixteen bytes a thread and shard. A product is a sum over the bits of its coefficient: of all shards' data with bit 7
 // first, doubled, with bit 6, and so on; four bytes of a word at once.
 struct Masks { unsigned of[PARITY][8][DATA]; };  // all ones where the coefficient has that bit
@@ -125,6 +152,7 @@ int main(int, char **argv) {
     judge({{"as_it_is", [=] { as_it_is<<<SHARD / 256, 256>>>(data, parity, own, log, power, SHARD); }},
            {"four_in_registers", [=] { four_in_registers<<<SHARD / 4 / 256, 256>>>(data, parity, own, log, power, SHARD); }},
            {"loaded_before_the_loop", [=] { loaded_before_the_loop<<<SHARD / 256, 256>>>(data, parity, own, log, power, SHARD); }},
+           {"sixteen_by_vectors", [=] { sixteen_by_vectors<<<SHARD / 16 / 256, 256>>>(data, parity, own, log, power, SHARD); }},
            {"expert", [=] { expert<<<SHARD / 16 / 256, 256>>>(data, parity, masks, SHARD); }},
            {"expert_2", [=] { expert_2<<<SHARD / 16 / 256, 256>>>(data, parity, SHARD); }}},
           {{parity, size_t(SHARD) * PARITY}}, [] {}, argv[1]);

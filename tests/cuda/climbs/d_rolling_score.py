@@ -116,10 +116,14 @@ def stretches(days: int, block: int) -> Form:
 
 
 of_256 = (DAYS - WINDOW + 1, triton.cdiv(STOCKS, 256))
+of_512 = (DAYS - WINDOW + 1, triton.cdiv(STOCKS, 512))
 judge({
     "as_it_is": lambda: as_it_is[of_256](prices, scores, STOCKS, WINDOW, 256),
     "kept_in_registers": lambda: kept_in_registers[of_256](prices, scores, STOCKS, WINDOW, 256),
     "kept_as_a_tile": lambda: kept_as_a_tile[of_256](prices, scores, STOCKS, WINDOW, 32, 256),
+    # Second step, narrow access: sixteen bytes a thread, by a larger block or fewer warps.
+    "blocks_of_512": lambda: kept_in_registers[of_512](prices, scores, STOCKS, WINDOW, 512),
+    "two_warps": lambda: kept_in_registers[of_256](prices, scores, STOCKS, WINDOW, 256, num_warps=2),
     "expert": stretches(64, 128),
     "expert_2": stretches(128, 64),
 }, [scores])  # fmt: skip

@@ -1,5 +1,7 @@
 // Alternating least squares of a recommender: for each user the sum of the outer products of the factors of what was
 // rated, with a diagonal that grows with the ratings' count, and the sum of the factors times the ratings.
+#include <numeric>
+
 #include "../tried/tried.cuh"
 
 constexpr int USERS = 8192, ITEMS = 65536, F = 64, MOST = 512;
@@ -28,8 +30,8 @@ __global__ void as_it_is(Ratings ratings, float *products, float *sums) {
 }
 
 // First step, redundant loads: four neighbouring columns a thread, or the factors of 64 items in shared memory.
-__global__ void four_in_registers(Ratings ratings, float *products, float *sums) {
-    const int user = blockIdx.x, column = threadIdx.x * 4, row = threadIdx.y;
+__device__ __forceinline__ void four_columns(Ratings ratings, float *products, float *sums, int user) {
+    const int column = threadIdx.x * 4, row = threadIdx.y;
     const int begin = ratings.first[user], end = ratings.first[user + 1];
     float product[F / 4][4] = {}, sum[4] = {};
     for (int r = begin; r < end; ++r) {
@@ -61,6 +63,7 @@ __global__ void four_in_registers(Ratings ratings, float *products, float *sums)
 #pragma unroll
         for (int j = 0; j < 4; ++j) sums[user * F + column + j] = sum[j];
 }
+__global__ void four_in_registers(Ratings ratings, float *products, float *sums) { four_columns(ratings, products, sums, blockIdx.x); }
 __global__ void tile_in_shared(Ratings ratings, float *products, float *sums) {
     constexpr int HELD = 64;
     __shared__ float tile[HELD][F], values[HELD];
@@ -87,6 +90,11 @@ __global__ void tile_in_shared(Ratings ratings, float *products, float *sums) {
         products[(size_t(user) * F + i) * F + column] = product[q];
     }
     if (row == 0) sums[user * F + column] = sum;
+}
+
+// Second step, workload imbalance: users sorted by their ratings' count, the longest first.
+__global__ void longest_first(Ratings ratings, const int *order, float *products, float *sums) {
+    four_columns(ratings, products, sums, order[blockIdx.x]);
 }
 
 // Sixteen items at a time are gathered into shared memory while the last sixteen are multiplied; a thread holds 8 by 8
@@ -169,10 +177,15 @@ int main(int, char **argv) {
         starts[user + 1] = rated.size();
     }
     const Ratings ratings{copied(starts), copied(rated), copied(stars), drawn<float>(size_t(ITEMS) * F, -0.5, 0.5, 1)};
+    std::vector<int> by_length(USERS);
+    std::iota(by_length.begin(), by_length.end(), 0);
+    std::stable_sort(by_length.begin(), by_length.end(), [&](int a, int b) { return starts[a + 1] - starts[a] > starts[b + 1] - starts[b]; });
+    const int *order = copied(by_length);
     float *products = get<float>(size_t(USERS) * F * F), *sums = get<float>(USERS * F);
     judge({{"as_it_is", [=] { as_it_is<<<USERS, dim3(F, 4)>>>(ratings, products, sums); }},
            {"four_in_registers", [=] { four_in_registers<<<USERS, dim3(F / 4, 4)>>>(ratings, products, sums); }},
            {"tile_in_shared", [=] { tile_in_shared<<<USERS, dim3(F, 4)>>>(ratings, products, sums); }},
+           {"longest_first", [=] { longest_first<<<USERS, dim3(F / 4, 4)>>>(ratings, order, products, sums); }},
            {"expert", [=] { expert<<<USERS, THREADS>>>(ratings, products, sums); }}},
           {{products, size_t(USERS) * F * F}, {sums, USERS * F}}, [] {}, argv[1]);
 }
