@@ -76,6 +76,60 @@ __global__ void summed_in_shared(Plasma plasma) {
     }
 }
 
+// Second step, threads without work: eight lanes take 32 particles, four by one vector each, and sum those of a cell in
+// registers first; four such rows a warp.
+constexpr int OWN = 4, SHARERS = 8;
+__device__ __forceinline__ float4 vector(const float *of, int p, int count) {
+    if (p + OWN <= count) return *reinterpret_cast<const float4 *>(of + p);
+    return make_float4(p < count ? of[p] : 0.f, p + 1 < count ? of[p + 1] : 0.f, p + 2 < count ? of[p + 2] : 0.f, 0.f);
+}
+__global__ void eight_lanes_a_row(Plasma plasma) {
+    const int p = (blockIdx.x * blockDim.x + threadIdx.x) * OWN, lane = threadIdx.x % SHARERS, side = plasma.side;
+    const float4 xs = vector(plasma.x, p, plasma.particles), ys = vector(plasma.y, p, plasma.particles);
+    const float4 zs = vector(plasma.z, p, plasma.particles), charges = vector(plasma.charge, p, plasma.particles);
+    const float x[] = {xs.x, xs.y, xs.z, xs.w}, y[] = {ys.x, ys.y, ys.z, ys.w}, z[] = {zs.x, zs.y, zs.z, zs.w};
+    const float charge[] = {charges.x, charges.y, charges.z, charges.w};
+    Part part[OWN];
+#pragma unroll
+    for (int m = 0; m < OWN; ++m) {
+        const int i = int(floorf(x[m])), j = int(floorf(y[m])), k = int(floorf(z[m]));
+        part[m] = {i, j, k, p + m < plasma.particles ? (k * side + j) * side + i : -1, x[m] - i, y[m] - j, z[m] - k, charge[m]};
+    }
+    const int first = part[0].cell, last = part[OWN - 1].cell;
+    unsigned same = 0;  // bit n: the lane 2^n further on begins with the cell that this one begins with
+    for (int n = 0; n < 3; ++n) {
+        const int other = __shfl_down_sync(~0u, first, 1 << n, SHARERS);
+        if (lane + (1 << n) < SHARERS && other == first) same |= 1u << n;
+    }
+    const int left = __shfl_up_sync(~0u, last, 1, SHARERS), right = __shfl_down_sync(~0u, first, 1, SHARERS);
+    const bool begins = lane == 0 || left != first, goes_on = lane + 1 < SHARERS && right == last;
+    for (int corner = 0; corner < 8; ++corner) {
+        const int a = corner & 1, b = corner >> 1 & 1, c = corner >> 2;
+        float own[OWN], sum = 0.f;
+#pragma unroll
+        for (int m = 0; m < OWN; ++m) {
+            own[m] = part[m].charge * ((a ? part[m].x : 1.f - part[m].x) * (b ? part[m].y : 1.f - part[m].y) * (c ? part[m].z : 1.f - part[m].z));
+            if (part[m].cell == first) sum += own[m];
+        }
+        for (int n = 0; n < 3; ++n) {
+            const float other = __shfl_down_sync(~0u, sum, 1 << n, SHARERS);
+            if (same >> n & 1) sum += other;
+        }
+        const float further = __shfl_down_sync(~0u, sum, 1, SHARERS);
+        float run = 0.f;
+#pragma unroll
+        for (int m = 0; m < OWN; ++m) {
+            const Part &of = part[m];
+            run += own[m];
+            if (m + 1 < OWN && part[m + 1 < OWN ? m + 1 : m].cell == of.cell) continue;
+            const int node = ((of.k + c) % side * side + (of.j + b) % side) * side + (of.i + a) % side;
+            const float all = of.cell == first ? sum : m + 1 == OWN && goes_on ? run + further : run;
+            if (of.cell >= 0 && (of.cell != first || begins)) atomicAdd(&plasma.density[node], all);
+            run = 0.f;
+        }
+    }
+}
+
 // Eight lanes sum a cell's corners in registers, then each adds one of them; two cells beside each other share nodes.
 __global__ void __launch_bounds__(256) expert(Plasma plasma) {
     const int cell = (blockIdx.x * 256 + threadIdx.x) / 8, lane = threadIdx.x % 8, in_warp = threadIdx.x % 32;
@@ -133,6 +187,7 @@ int main(int, char **arguments) {
         {"as_it_is", [=] { as_it_is<<<(particles + 255) / 256, 256>>>(plasma); }},
         {"summed_in_the_warp", [=] { summed_in_the_warp<<<(particles + 255) / 256, 256>>>(plasma); }},
         {"summed_in_shared", [=] { summed_in_shared<<<(particles + 255) / 256, 256>>>(plasma); }},
+        {"eight_lanes_a_row", [=] { eight_lanes_a_row<<<(particles + 256 * OWN - 1) / (256 * OWN), 256>>>(plasma); }},
         {"expert", [=] { expert<<<CELLS / 32, 256>>>(plasma); }},
     }, {{out, CELLS}}, [=] { check(cudaMemset(out, 0, CELLS * sizeof(float))); }, arguments[1]);
 }

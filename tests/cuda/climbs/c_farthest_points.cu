@@ -93,6 +93,73 @@ template <bool ONCE> __device__ __forceinline__ void through_shuffles(Clouds clo
 __global__ void meets_twice(Clouds clouds) { through_shuffles<false>(clouds); }
 __global__ void meets_once(Clouds clouds) { through_shuffles<true>(clouds); }
 
+// Second step (fewer passes: cannot be had), redundant loads: what a thread reads in each pass stays in its registers, or in
+// shared memory.
+constexpr int KEPT = POINTS / 512;
+__global__ void __launch_bounds__(512) kept_in_registers(Clouds clouds) {
+    __shared__ float far[2][32];
+    __shared__ int place[2][32];
+    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32, warps = blockDim.x / 32;
+    const float *points = clouds.points + blockIdx.x * clouds.count * 3;
+    int *chosen = clouds.chosen + blockIdx.x * clouds.wanted;
+    float own[KEPT][3], nearest[KEPT];
+#pragma unroll
+    for (int k = 0; k < KEPT; ++k) {
+        const int i = thread + k * 512;
+        for (int c = 0; c < 3; ++c) own[k][c] = points[i * 3 + c];
+        nearest[k] = 1e10f;
+    }
+    int last = 0;
+    if (thread == 0) chosen[0] = last;
+    for (int step = 1; step < clouds.wanted; ++step) {
+        const float x = points[last * 3], y = points[last * 3 + 1], z = points[last * 3 + 2];
+        float best = -1.f;
+        int at = 0;
+#pragma unroll
+        for (int k = 0; k < KEPT; ++k) {
+            nearest[k] = fminf(squared(own[k][0] - x, own[k][1] - y, own[k][2] - z), nearest[k]);
+            if (nearest[k] > best) best = nearest[k], at = thread + k * 512;
+        }
+        farthest(best, at);
+        if (lane == 0) far[step % 2][warp] = best, place[step % 2][warp] = at;
+        __syncthreads();
+        best = lane < warps ? far[step % 2][lane] : -1.f, at = lane < warps ? place[step % 2][lane] : 0;
+        farthest(best, at);
+        last = at;
+        if (thread == 0) chosen[step] = last;
+    }
+}
+__global__ void kept_in_shared(Clouds clouds) {
+    extern __shared__ float kept[];
+    __shared__ float far[2][32];
+    __shared__ int place[2][32];
+    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32, warps = blockDim.x / 32;
+    float *points = kept, *nearest = kept + clouds.count * 3;
+    int *chosen = clouds.chosen + blockIdx.x * clouds.wanted;
+    for (int i = thread; i < clouds.count * 3; i += blockDim.x) points[i] = clouds.points[blockIdx.x * clouds.count * 3 + i];
+    for (int i = thread; i < clouds.count; i += blockDim.x) nearest[i] = 1e10f;
+    __syncthreads();
+    int last = 0;
+    if (thread == 0) chosen[0] = last;
+    for (int step = 1; step < clouds.wanted; ++step) {
+        const float x = points[last * 3], y = points[last * 3 + 1], z = points[last * 3 + 2];
+        float best = -1.f;
+        int at = 0;
+        for (int i = thread; i < clouds.count; i += blockDim.x) {
+            const float now = fminf(squared(points[i * 3] - x, points[i * 3 + 1] - y, points[i * 3 + 2] - z), nearest[i]);
+            nearest[i] = now;
+            if (now > best) best = now, at = i;
+        }
+        farthest(best, at);
+        if (lane == 0) far[step % 2][warp] = best, place[step % 2][warp] = at;
+        __syncthreads();
+        best = lane < warps ? far[step % 2][lane] : -1.f, at = lane < warps ? place[step % 2][lane] : 0;
+        farthest(best, at);
+        last = at;
+        if (thread == 0) chosen[step] = last;
+    }
+}
+
 // Points and distances stay in registers; bits of positive numbers are ordered as they are, so that the warp's own
 // maximum finds the farthest; warps meet once a step.
 template <int THREADS> __device__ __forceinline__ void in_registers(Clouds clouds) {
@@ -153,10 +220,13 @@ int main(int, char **arguments) {
     constexpr int BYTES = POINTS * sizeof(float4);
     check(cudaFuncSetAttribute(expert, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     check(cudaFuncSetAttribute(expert_256, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
+    check(cudaFuncSetAttribute(kept_in_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
     judge({
         {"as_it_is", [=] { as_it_is<<<CLOUDS, 512>>>(clouds); }},
         {"meets_twice", [=] { meets_twice<<<CLOUDS, 512>>>(clouds); }},
         {"meets_once", [=] { meets_once<<<CLOUDS, 512>>>(clouds); }},
+        {"kept_in_registers", [=] { kept_in_registers<<<CLOUDS, 512>>>(clouds); }},
+        {"kept_in_shared", [=] { kept_in_shared<<<CLOUDS, 512, BYTES>>>(clouds); }},
         {"expert", [=] { expert<<<CLOUDS, 512, BYTES>>>(clouds); }},
         {"expert_256", [=] { expert_256<<<CLOUDS, 256, BYTES>>>(clouds); }},
     }, {{out, CLOUDS * WANTED}}, [] {}, arguments[1]);

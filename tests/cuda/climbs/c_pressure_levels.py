@@ -64,16 +64,15 @@ def _log(x, FAST: tl.constexpr):
 
 
 @triton.jit
-def logs_once(
-    fields, a, b, ground, targets, out, levels, columns,
+def _with_logs_once(
+    fields, a, b, ground, targets, out, levels, columns, block, of, count,
     FIELDS: tl.constexpr, BLOCK: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
-    """First step, expensive functions: the target's logarithm before the loop, a level's once; and (FAST) fast ones."""
-    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    column = block * BLOCK + tl.arange(0, BLOCK)
     field = tl.arange(0, FIELDS)
     inside = column < columns
     both = (field[:, None] >= 0) & inside[None, :]
-    target = tl.load(targets + tl.program_id(1))
+    target = tl.load(targets + of)
     pressure = tl.load(ground + column, mask=inside, other=1e5)
     at = fields + field[:, None] * levels * columns + column[None, :]
     above = tl.load(a) + tl.load(b) * pressure
@@ -97,8 +96,33 @@ def logs_once(
         log_above = log_below
         values_above = values_below
     found = tl.where((target >= above)[None, :], values_above, found)  # under the lowest level
-    place = out + (field[:, None] * tl.num_programs(1) + tl.program_id(1)) * columns + column[None, :]
+    place = out + (field[:, None] * count + of) * columns + column[None, :]
     tl.store(place, found, mask=both)
+
+
+@triton.jit
+def logs_once(
+    fields, a, b, ground, targets, out, levels, columns,
+    FIELDS: tl.constexpr, BLOCK: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    """First step, expensive functions: the target's logarithm before the loop, a level's once; and (FAST) fast ones."""
+    _with_logs_once(
+        fields, a, b, ground, targets, out, levels, columns,
+        tl.program_id(0), tl.program_id(1), tl.num_programs(1), FIELDS, BLOCK, FAST,
+    )  # fmt: skip
+
+
+@triton.jit
+def ordered(
+    fields, a, b, ground, targets, out, levels, columns, count,
+    FIELDS: tl.constexpr, BLOCK: tl.constexpr, GROUP_SIZE_M: tl.constexpr,
+):  # fmt: skip
+    """Second step, cache locality: the targets of GROUP_SIZE_M blocks of columns, which read the same, run together."""
+    blocks = tl.cdiv(columns, BLOCK)
+    block, of = tl.swizzle2d(tl.program_id(0) // count, tl.program_id(0) % count, blocks, count, GROUP_SIZE_M)
+    _with_logs_once(
+        fields, a, b, ground, targets, out, levels, columns, block, of, count, FIELDS, BLOCK, False
+    )
 
 
 @triton.jit
@@ -141,11 +165,19 @@ def once(fast: bool) -> Form:
     )  # the interpreter has no fast functions
 
 
+def grouped(size: int) -> Form:
+    return lambda: ordered[(of_128[0] * of_128[1],)](
+        fields, a, b, ground, targets, out, LEVELS, COLUMNS, len(targets), FIELDS, 128, size
+    )
+
+
 of_128 = (triton.cdiv(COLUMNS, 128), len(targets))
 forms: dict[str, Form] = {
     "as_it_is": lambda: as_it_is[of_128](fields, a, b, ground, targets, out, LEVELS, COLUMNS, FIELDS, 128),
     "logs_once": once(False),
     "logs_once_and_fast": once(True),
+    "ordered_by_one": grouped(1),
+    "ordered_by_eight": grouped(8),
     "expert": halved(128, 4),
     "expert_256": halved(256, 4),
 }

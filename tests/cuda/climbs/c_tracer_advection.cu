@@ -81,13 +81,75 @@ __global__ void tile_in_shared(Ocean ocean) {
     }
     __syncthreads();
     if (x >= ocean.width || y >= ocean.height) return;
+    // From a thread's own place on: given indices into the tile, ptxas 13.0 overwrites threadIdx.x along the row and uses it down the column.
+    const float *own = &tile[threadIdx.y + 3][threadIdx.x + 3];
     auto in_x = [&](int right) {
-        return flux(u[y * ocean.width + wrapped(x + right, ocean.width)], [&](int off) { return tile[threadIdx.y + 3][threadIdx.x + 3 + right + off]; });
+        return flux(u[y * ocean.width + wrapped(x + right, ocean.width)], [&](int off) { return own[right + off]; });
     };
     auto in_y = [&](int up) {
-        return flux(v[wrapped(y + up, ocean.height) * ocean.width + x], [&](int off) { return tile[threadIdx.y + 3 + up + off][threadIdx.x + 3]; });
+        return flux(v[wrapped(y + up, ocean.height) * ocean.width + x], [&](int off) { return own[(up + off) * (32 + 6)]; });
     };
     ocean.change[layer + y * ocean.width + x] = -(in_x(1) - in_x(0)) * ocean.per_dx - (in_y(1) - in_y(0)) * ocean.per_dy;
+}
+
+// Second step, redundant loads: four cells along y, too, share their columns and the faces between them, in registers; or
+// threads of four along x read a tile in shared memory.
+__global__ void four_by_four(Ocean ocean) {
+    const int x = (blockIdx.x * blockDim.x + threadIdx.x) * BESIDE, y = (blockIdx.y * blockDim.y + threadIdx.y) * BESIDE;
+    if (x >= ocean.width || y >= ocean.height) return;
+    const size_t layer = size_t(blockIdx.z) * ocean.width * ocean.height;
+    const float *tracer = ocean.tracer + layer, *u = ocean.u + layer, *v = ocean.v + layer;
+    float patch[BESIDE + 6][BESIDE + 6], across[BESIDE][BESIDE], face[BESIDE + 1];
+#pragma unroll
+    for (int m = 0; m < BESIDE + 6; ++m)
+#pragma unroll
+        for (int n = 0; n < BESIDE + 6; ++n)
+            if ((m >= 3 && m < BESIDE + 3) || (n >= 3 && n < BESIDE + 3))
+                patch[m][n] = tracer[wrapped(y + m - 3, ocean.height) * ocean.width + wrapped(x + n - 3, ocean.width)];
+#pragma unroll
+    for (int n = 0; n < BESIDE; ++n) {
+#pragma unroll
+        for (int m = 0; m <= BESIDE; ++m)
+            face[m] = flux(v[wrapped(y + m, ocean.height) * ocean.width + wrapped(x + n, ocean.width)], [&](int off) { return patch[m + off + 3][n + 3]; });
+#pragma unroll
+        for (int m = 0; m < BESIDE; ++m) across[m][n] = face[m + 1] - face[m];
+    }
+#pragma unroll
+    for (int m = 0; m < BESIDE; ++m) {
+        if (y + m >= ocean.height) break;
+#pragma unroll
+        for (int n = 0; n <= BESIDE; ++n)
+            face[n] = flux(u[(y + m) * ocean.width + wrapped(x + n, ocean.width)], [&](int off) { return patch[m + 3][n + off + 3]; });
+#pragma unroll
+        for (int n = 0; n < BESIDE; ++n)
+            if (x + n < ocean.width) ocean.change[layer + (y + m) * ocean.width + x + n] = -(face[n + 1] - face[n]) * ocean.per_dx - across[m][n] * ocean.per_dy;
+    }
+}
+__global__ void four_along_x_of_a_tile(Ocean ocean) {
+    constexpr int ROW = 32 * BESIDE + 6;
+    __shared__ float tile[8 + 6][ROW];
+    const int x = (blockIdx.x * 32 + threadIdx.x) * BESIDE, y = blockIdx.y * 8 + threadIdx.y;
+    const size_t layer = size_t(blockIdx.z) * ocean.width * ocean.height;
+    const float *tracer = ocean.tracer + layer, *u = ocean.u + layer, *v = ocean.v + layer;
+    for (int n = threadIdx.y * 32 + threadIdx.x; n < (8 + 6) * ROW; n += 256) {
+        const int from_x = wrapped(blockIdx.x * 32 * BESIDE + n % ROW - 3, ocean.width), from_y = wrapped(blockIdx.y * 8 + n / ROW - 3, ocean.height);
+        tile[n / ROW][n % ROW] = tracer[from_y * ocean.width + from_x];
+    }
+    __syncthreads();
+    if (x >= ocean.width || y >= ocean.height) return;
+    const float *own = &tile[threadIdx.y + 3][threadIdx.x * BESIDE + 3];
+    float face[BESIDE + 1];
+#pragma unroll
+    for (int n = 0; n <= BESIDE; ++n)
+        face[n] = flux(u[y * ocean.width + wrapped(x + n, ocean.width)], [&](int off) { return own[n + off]; });
+#pragma unroll
+    for (int n = 0; n < BESIDE; ++n) {
+        if (x + n >= ocean.width) break;
+        auto in_y = [&](int up) {
+            return flux(v[wrapped(y + up, ocean.height) * ocean.width + x + n], [&](int off) { return own[n + (up + off) * ROW]; });
+        };
+        ocean.change[layer + y * ocean.width + x + n] = -(face[n + 1] - face[n]) * ocean.per_dx - (in_y(1) - in_y(0)) * ocean.per_dy;
+    }
 }
 
 // Lanes choose what stands upwind, then compute together, with differences of neighbours; the weights' divisions become one.
@@ -177,6 +239,8 @@ int main(int, char **arguments) {
         {"as_it_is", [=] { as_it_is<<<dim3(WIDTH / 32, HEIGHT / 8, LAYERS), dim3(32, 8)>>>(ocean); }},
         {"four_along_x", [=] { four_along_x<<<dim3(WIDTH / 32 / BESIDE, HEIGHT / 8, LAYERS), dim3(32, 8)>>>(ocean); }},
         {"tile_in_shared", [=] { tile_in_shared<<<dim3(WIDTH / 32, HEIGHT / 8, LAYERS), dim3(32, 8)>>>(ocean); }},
+        {"four_by_four", [=] { four_by_four<<<dim3(WIDTH / 32 / BESIDE, HEIGHT / 8 / BESIDE, LAYERS), dim3(32, 8)>>>(ocean); }},
+        {"four_along_x_of_a_tile", [=] { four_along_x_of_a_tile<<<dim3(WIDTH / 32 / BESIDE, HEIGHT / 8, LAYERS), dim3(32, 8)>>>(ocean); }},
         {"expert", [=] { expert<<<dim3(HEIGHT / STRIP, LAYERS), WIDTH / 4>>>(ocean); }},
     }, {{out, CELLS}}, [] {}, arguments[1]);
 }
