@@ -95,11 +95,11 @@ def table(*kinds: str, again: bool = False) -> str:
     return "\n".join(lines)
 
 
-def climbs() -> tuple[str, str]:
-    """The table of the climbs in docs/expert_reading.md with what they say in all, and from that how much of the
-    expert's gain comes in the median.
+def climbs(hands: str) -> tuple[str, str, int]:
+    """The table of these hands' climbs in docs/expert_reading.md with what they say in all, and from that how much of
+    the expert's gain comes in the median, and of how many; a form that gains nothing is no expert's.
     """
-    files = [json.loads(file.read_text("utf-8")) for file in sorted(CLIMBS.glob("*.json"))]
+    files = [json.loads(file.read_text("utf-8")) for file in sorted(CLIMBS.glob(f"[{hands}]_*.json"))]
     rows: list[tuple[object, ...]] = []
     off, shares, inside, right, undone = [], [], 0, 0, 0
     for climb in (climb for file in files for climb in file["climbs"]):
@@ -119,10 +119,12 @@ def climbs() -> tuple[str, str]:
             right += saved >= LEAST
             after = min(after, best)
         expert = min(time for form, time in times.items() if form.startswith(EXPERT))
-        shares.append(math.log(start / after) / math.log(start / expert))
+        if expert < start:
+            shares.append(math.log(start / after) / math.log(start / expert))
         name = climb["program"][2:].replace("_", " ")
         us = (f"{time:.0f}" for time in (start, after, expert))
-        rows.append((name, "; ".join(said) or "nothing", *us, f"{100 * shares[-1]:.0f}"))
+        share = f"{100 * shares[-1]:.0f}" if expert < start else "–"
+        rows.append((name, "; ".join(said) or "nothing", *us, share))
     gained = f"{100 * statistics.median(shares):.0f} %"
     lines = [
         *table_of(
@@ -135,7 +137,7 @@ def climbs() -> tuple[str, str]:
         f"{gained} come in the median, 90 % or more in "
         f"{sum(share >= 0.9 for share in shares)} of {len(shares)}** ({files[0]['gpu']}, {files[0]['date']}).",
     ]
-    return "\n".join(lines), gained
+    return "\n".join(lines), gained, len(shares)
 
 
 def timed(file: Path, kind: str, sources: Sequence[Path]) -> None:

@@ -288,14 +288,14 @@ def trust() -> str:
     (cuda, cuda_error, _, cuda_right, _), (triton, triton_error, _, triton_right, _) = (
         found["H200", language] for language in ("CUDA", "triton")
     )
-    _, gained = try_statements.climbs()
+    _, gained, climbs = try_statements.climbs("abcd")
     return (
         f"How far to trust it: of kernels that nobody had looked at, fixes saved **{cuda_error} points** more or less "
         f"than told in CUDA C++ ({cuda}\nkernels, H200; {found['H100', 'CUDA'][1]} on an H100), {triton_error} in "
         f"Triton ({triton}; {found['H100', 'triton'][1]}); of those that cost 5 % or more, the cause named first is\n"
-        f"right on {cuda_right} and {triton_right} ([every figure](docs/explain_scores.md)). Sixteen everyday kernels, "
-        f"changed step by step as told,\ncame {gained} of the way to an expert's version (logarithm of the speed-up, "
-        "median; [each step](docs/expert_reading.md#climbs))."
+        f"right on {cuda_right} and {triton_right} ([every figure](docs/explain_scores.md)). {climbs} everyday "
+        f"kernels, changed step by step as told,\ncame {gained} of the way to an expert's version (logarithm of the "
+        "speed-up, median; [each step](docs/expert_reading.md#climbs))."
     )
 
 
@@ -338,7 +338,8 @@ def main() -> int:
             "again": try_statements.table("fixed", "flawed", again=True),
             "triton": try_statements.table("triton_fixed", "triton_flawed"),
             "triton_again": try_statements.table("triton_fixed", "triton_flawed", again=True),
-            "climbs": try_statements.climbs()[0],
+            "climbs": try_statements.climbs("ab")[0],
+            "climbs_again": try_statements.climbs("cd")[0],
         },
     }
     if not options.quick:

@@ -2,7 +2,7 @@
 the times, printed as tried.cuh prints them.
 
 With TRITON_INTERPRET=1 nothing is timed, and data lie in the host's memory. With TRIED_ONCE each form only runs once,
-for ncu.
+for ncu; so do the forms whose names are the program's arguments, where there are any.
 """
 
 import importlib.util
@@ -72,10 +72,17 @@ def _median_us(form: Form, prepare: Form, flush: torch.Tensor) -> float:
 
 def judge(forms: dict[str, Form], outputs: Sequence[torch.Tensor], prepare: Form = lambda: None) -> None:
     """Compare all forms with the first, the kernel as it is, then time each in turns, with a cold L2."""
-    if os.environ.get("TRIED_ONCE"):
-        for form in forms.values():
+    only = sys.argv[1:]
+    if only or os.environ.get("TRIED_ONCE"):
+        if unknown := set(only) - set(forms):
+            print(
+                f"no form is named {', '.join(sorted(unknown))}; there are: {', '.join(forms)}",
+                file=sys.stderr,
+            )
+            sys.exit(2)
+        for name in only or forms:
             prepare()
-            form()
+            forms[name]()
         torch.cuda.synchronize()
         sys.exit()
     right: list[torch.Tensor] = []
