@@ -278,6 +278,8 @@ def test_instructions_that_never_ran_stop_nothing(
         ("visibilities_added_by_compare_and_swap", "global_atomics", "paired"),
         # Planes of a volume, each read by three layers of blocks that L2 has forgotten by then.
         ("volume_smoothed_plane_after_plane", "cache_locality", "columns"),
+        # A bias that all samples share, which L2 has lost when the next sample's programs come to it.
+        ("triton_pair_bias_softmax_samples_outermost", "cache_locality", "order"),
         # More loads in flight save no more of the waits than DRAM leaves while it delivers.
         ("careful_dot_one_chain_a_thread", "memory_latency", "more_blocks"),
         # Digits of a number, each of what the last one left: a product with the reciprocal stays of each quotient.
