@@ -73,6 +73,36 @@ def beside_each_other(
 
 
 @triton.jit
+def as_products(
+    spectra, out, frames, bins,
+    MICROPHONES: tl.constexpr, BLOCK: tl.constexpr, EACH: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Second step, idle tensor cores: a bin's sums are its microphones' parts times themselves, with tl.dot."""
+    SIDE: tl.constexpr = MICROPHONES * 2
+    microphone = tl.arange(0, MICROPHONES)
+    part = tl.program_id(0) * EACH * 2 + tl.arange(0, EACH * 2)
+    sums = tl.zeros((EACH, SIDE, SIDE), tl.float32)
+    for start in range(0, frames, BLOCK):
+        frame = start + tl.arange(0, BLOCK)
+        line = spectra + (microphone[:, None] * frames + frame[None, :])[:, :, None] * bins * 2
+        there = ((microphone[:, None] >= 0) & (frame[None, :] < frames))[:, :, None]
+        values = tl.load(line + part, mask=there & (part < bins * 2), other=0.0)
+        values = tl.permute(tl.reshape(values, (MICROPHONES, BLOCK, EACH, 2)), (2, 0, 3, 1))
+        values = tl.reshape(values, (EACH, SIDE, BLOCK))
+        sums = tl.dot(values, tl.permute(values, (0, 2, 1)), sums, input_precision=PRECISION)
+    # Of bin, microphone, its part, the other microphone, its part: products of equal parts, and of unlike ones.
+    of_a, of_b = tl.split(tl.reshape(sums, (EACH, MICROPHONES, 2, MICROPHONES, 2)))
+    aa, ba = tl.split(tl.permute(of_a, (0, 1, 3, 2)))
+    ab, bb = tl.split(tl.permute(of_b, (0, 1, 3, 2)))
+    frequency = (tl.program_id(0) * EACH + tl.arange(0, EACH))[:, None, None]
+    pair = (microphone[:, None] * MICROPHONES + microphone[None, :])[None, :, :]
+    place = out + (frequency * (MICROPHONES * MICROPHONES) + pair) * 2
+    inside = (frequency < bins) & (pair >= 0)
+    tl.store(place, (aa + bb) / frames, mask=inside)
+    tl.store(place + 1, (ba - ab) / frames, mask=inside)
+
+
+@triton.jit
 def _joined(real, imaginary, a, b, c, d):
     return real + a * c + b * d, imaginary + b * c - a * d
 
@@ -140,6 +170,12 @@ def four(parts: bool) -> Form:
     )
 
 
+def products(precision: str) -> Form:
+    return lambda: as_products[(triton.cdiv(BINS, 4),)](
+        spectra, out, FRAMES, BINS, MICROPHONES, 128, 4, precision
+    )
+
+
 def runs(block: int, run: int, ahead: int, warps: int) -> Form:
     return lambda: expert[(triton.cdiv(BINS, block), FRAMES // run)](
         spectra, out, FRAMES, BINS, block, run, ahead, num_warps=warps
@@ -150,6 +186,8 @@ forms: dict[str, Form] = {
     "as_it_is": lambda: as_it_is[(BINS,)](spectra, out, FRAMES, BINS, MICROPHONES, 128),
     "four_bins_and_parts": four(True),
     "four_bins": four(False),
+    "dot_ieee": products("ieee"),
+    "dot_tf32": products("tf32"),
     "expert": runs(32, 64, 4, 1),
     "expert_128_frames": runs(32, 128, 4, 1),
     "expert_64_bins": runs(64, 64, 2, 2),

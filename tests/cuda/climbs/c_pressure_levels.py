@@ -126,6 +126,67 @@ def ordered(
 
 
 @triton.jit
+def _between(found, target, log_target, above, below, log_above, log_below, values_above, values_below):
+    share = (log_target - log_above) / (log_below - log_above)
+    between = (above <= target) & (target < below)
+    return tl.where(between[None, :], values_above + share[None, :] * (values_below - values_above), found)
+
+
+@triton.jit
+def four_targets(
+    fields, a, b, ground, targets, out, levels, columns, count,
+    FIELDS: tl.constexpr, BLOCK: tl.constexpr, GROUP_SIZE_M: tl.constexpr,
+):  # fmt: skip
+    """Third step, redundant loads: a program takes four targets of its columns, and keeps what it found for each."""
+    blocks, fours = tl.cdiv(columns, BLOCK), tl.cdiv(count, 4)
+    block, of = tl.swizzle2d(tl.program_id(0) // fours, tl.program_id(0) % fours, blocks, fours, GROUP_SIZE_M)
+    of *= 4
+    column = block * BLOCK + tl.arange(0, BLOCK)
+    field = tl.arange(0, FIELDS)
+    inside = column < columns
+    both = (field[:, None] >= 0) & inside[None, :]
+    target0 = tl.load(targets + of)
+    target1 = tl.load(targets + of + 1, mask=of + 1 < count, other=1.0)
+    target2 = tl.load(targets + of + 2, mask=of + 2 < count, other=1.0)
+    target3 = tl.load(targets + of + 3, mask=of + 3 < count, other=1.0)
+    log0, log1, log2, log3 = tl.log(target0), tl.log(target1), tl.log(target2), tl.log(target3)
+    pressure = tl.load(ground + column, mask=inside, other=1e5)
+    at = fields + field[:, None] * levels * columns + column[None, :]
+    above = tl.load(a) + tl.load(b) * pressure
+    log_above = tl.log(above)
+    values_above = tl.load(at, mask=both, other=0.0)
+    found0, found1, found2, found3 = values_above, values_above, values_above, values_above
+    for level in range(1, levels):
+        below = tl.load(a + level) + tl.load(b + level) * pressure
+        values_below = tl.load(at + level * columns, mask=both, other=0.0)
+        log_below = tl.log(below)
+        found0 = _between(
+            found0, target0, log0, above, below, log_above, log_below, values_above, values_below
+        )
+        found1 = _between(
+            found1, target1, log1, above, below, log_above, log_below, values_above, values_below
+        )
+        found2 = _between(
+            found2, target2, log2, above, below, log_above, log_below, values_above, values_below
+        )
+        found3 = _between(
+            found3, target3, log3, above, below, log_above, log_below, values_above, values_below
+        )
+        above = below
+        log_above = log_below
+        values_above = values_below
+    found0 = tl.where((target0 >= above)[None, :], values_above, found0)  # under the lowest level
+    found1 = tl.where((target1 >= above)[None, :], values_above, found1)
+    found2 = tl.where((target2 >= above)[None, :], values_above, found2)
+    found3 = tl.where((target3 >= above)[None, :], values_above, found3)
+    place = out + (field[:, None] * count + of) * columns + column[None, :]
+    tl.store(place, found0, mask=both)
+    tl.store(place + columns, found1, mask=both & (of + 1 < count))
+    tl.store(place + 2 * columns, found2, mask=both & (of + 2 < count))
+    tl.store(place + 3 * columns, found3, mask=both & (of + 3 < count))
+
+
+@triton.jit
 def expert(
     fields, a, b, ground, targets, out, columns,
     LEVELS: tl.constexpr, HALVINGS: tl.constexpr, FIELDS: tl.constexpr, BLOCK: tl.constexpr,
@@ -171,6 +232,12 @@ def grouped(size: int) -> Form:
     )
 
 
+def several(size: int) -> Form:
+    return lambda: four_targets[(of_128[0] * triton.cdiv(len(targets), 4),)](
+        fields, a, b, ground, targets, out, LEVELS, COLUMNS, len(targets), FIELDS, 128, size
+    )
+
+
 of_128 = (triton.cdiv(COLUMNS, 128), len(targets))
 forms: dict[str, Form] = {
     "as_it_is": lambda: as_it_is[of_128](fields, a, b, ground, targets, out, LEVELS, COLUMNS, FIELDS, 128),
@@ -178,6 +245,7 @@ forms: dict[str, Form] = {
     "logs_once_and_fast": once(True),
     "ordered_by_one": grouped(1),
     "ordered_by_eight": grouped(8),
+    "four_targets": several(8),
     "expert": halved(128, 4),
     "expert_256": halved(256, 4),
 }

@@ -152,6 +152,77 @@ __global__ void four_along_x_of_a_tile(Ocean ocean) {
     }
 }
 
+// Third step, redundant loads: four cells along y of the tile, too, share their columns and the faces between them, in
+// registers; or only the faces, row by row.
+constexpr int ROW_OF_TILE = 32 * BESIDE + 6;
+using TileOfFours = float[8 * BESIDE + 6][ROW_OF_TILE];
+__device__ __forceinline__ void fill(Ocean ocean, const float *tracer, TileOfFours &tile) {
+    for (int n = threadIdx.y * 32 + threadIdx.x; n < (8 * BESIDE + 6) * ROW_OF_TILE; n += 256) {
+        const int from_x = wrapped(blockIdx.x * 32 * BESIDE + n % ROW_OF_TILE - 3, ocean.width), from_y = wrapped(blockIdx.y * 8 * BESIDE + n / ROW_OF_TILE - 3, ocean.height);
+        tile[n / ROW_OF_TILE][n % ROW_OF_TILE] = tracer[from_y * ocean.width + from_x];
+    }
+    __syncthreads();
+}
+__global__ void four_by_four_of_a_tile(Ocean ocean) {
+    __shared__ TileOfFours tile;
+    const int x = (blockIdx.x * 32 + threadIdx.x) * BESIDE, y = (blockIdx.y * 8 + threadIdx.y) * BESIDE;
+    const size_t layer = size_t(blockIdx.z) * ocean.width * ocean.height;
+    const float *u = ocean.u + layer, *v = ocean.v + layer;
+    fill(ocean, ocean.tracer + layer, tile);
+    if (x >= ocean.width || y >= ocean.height) return;
+    const float *own = &tile[threadIdx.y * BESIDE + 3][threadIdx.x * BESIDE + 3];
+    float line[BESIDE + 6], face[BESIDE + 1], across[BESIDE][BESIDE];
+#pragma unroll
+    for (int n = 0; n < BESIDE; ++n) {
+#pragma unroll
+        for (int m = 0; m < BESIDE + 6; ++m) line[m] = own[(m - 3) * ROW_OF_TILE + n];
+#pragma unroll
+        for (int m = 0; m <= BESIDE; ++m)
+            face[m] = flux(v[wrapped(y + m, ocean.height) * ocean.width + wrapped(x + n, ocean.width)], [&](int off) { return line[m + off + 3]; });
+#pragma unroll
+        for (int m = 0; m < BESIDE; ++m) across[m][n] = face[m + 1] - face[m];
+    }
+#pragma unroll
+    for (int m = 0; m < BESIDE; ++m) {
+        if (y + m >= ocean.height) break;
+#pragma unroll
+        for (int n = 0; n < BESIDE + 6; ++n) line[n] = own[m * ROW_OF_TILE + n - 3];
+#pragma unroll
+        for (int n = 0; n <= BESIDE; ++n)
+            face[n] = flux(u[(y + m) * ocean.width + wrapped(x + n, ocean.width)], [&](int off) { return line[n + off + 3]; });
+#pragma unroll
+        for (int n = 0; n < BESIDE; ++n)
+            if (x + n < ocean.width) ocean.change[layer + (y + m) * ocean.width + x + n] = -(face[n + 1] - face[n]) * ocean.per_dx - across[m][n] * ocean.per_dy;
+    }
+}
+__global__ void faces_of_rows_kept(Ocean ocean) {
+    __shared__ TileOfFours tile;
+    const int x = (blockIdx.x * 32 + threadIdx.x) * BESIDE, y = (blockIdx.y * 8 + threadIdx.y) * BESIDE;
+    const size_t layer = size_t(blockIdx.z) * ocean.width * ocean.height;
+    const float *u = ocean.u + layer, *v = ocean.v + layer;
+    fill(ocean, ocean.tracer + layer, tile);
+    if (x >= ocean.width || y >= ocean.height) return;
+    const float *own = &tile[threadIdx.y * BESIDE + 3][threadIdx.x * BESIDE + 3];
+    float lower[BESIDE], face[BESIDE + 1];
+    auto in_y = [&](int up, int n, const float *here) {
+        return flux(v[wrapped(y + up, ocean.height) * ocean.width + wrapped(x + n, ocean.width)], [&](int off) { return here[n + off * ROW_OF_TILE]; });
+    };
+#pragma unroll
+    for (int n = 0; n < BESIDE; ++n) lower[n] = in_y(0, n, own);
+#pragma unroll 1
+    for (int m = 0; m < BESIDE && y + m < ocean.height; ++m, own += ROW_OF_TILE) {
+#pragma unroll
+        for (int n = 0; n <= BESIDE; ++n)
+            face[n] = flux(u[(y + m) * ocean.width + wrapped(x + n, ocean.width)], [&](int off) { return own[n + off]; });
+#pragma unroll
+        for (int n = 0; n < BESIDE; ++n) {
+            const float upper = in_y(m + 1, n, own + ROW_OF_TILE);
+            if (x + n < ocean.width) ocean.change[layer + (y + m) * ocean.width + x + n] = -(face[n + 1] - face[n]) * ocean.per_dx - (upper - lower[n]) * ocean.per_dy;
+            lower[n] = upper;
+        }
+    }
+}
+
 // Lanes choose what stands upwind, then compute together, with differences of neighbours; the weights' divisions become one.
 __device__ __forceinline__ float carried(float speed, float m3, float m2, float m1, float p0, float p1, float p2) {
     const bool up = speed > 0.f;
@@ -241,6 +312,8 @@ int main(int, char **arguments) {
         {"tile_in_shared", [=] { tile_in_shared<<<dim3(WIDTH / 32, HEIGHT / 8, LAYERS), dim3(32, 8)>>>(ocean); }},
         {"four_by_four", [=] { four_by_four<<<dim3(WIDTH / 32 / BESIDE, HEIGHT / 8 / BESIDE, LAYERS), dim3(32, 8)>>>(ocean); }},
         {"four_along_x_of_a_tile", [=] { four_along_x_of_a_tile<<<dim3(WIDTH / 32 / BESIDE, HEIGHT / 8, LAYERS), dim3(32, 8)>>>(ocean); }},
+        {"four_by_four_of_a_tile", [=] { four_by_four_of_a_tile<<<dim3(WIDTH / 32 / BESIDE, HEIGHT / 8 / BESIDE, LAYERS), dim3(32, 8)>>>(ocean); }},
+        {"faces_of_rows_kept", [=] { faces_of_rows_kept<<<dim3(WIDTH / 32 / BESIDE, HEIGHT / 8 / BESIDE, LAYERS), dim3(32, 8)>>>(ocean); }},
         {"expert", [=] { expert<<<dim3(HEIGHT / STRIP, LAYERS), WIDTH / 4>>>(ocean); }},
     }, {{out, CELLS}}, [] {}, arguments[1]);
 }

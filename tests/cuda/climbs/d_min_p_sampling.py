@@ -154,6 +154,85 @@ def fast_functions(
     tl.store(chances + row, tl.sum(tl.where(lane == winner, chance, 0.0), 0))
 
 
+# Third step, low occupancy: a row's sum and its best word are split over eight programs; or 16 warps a program.
+EIGHT = 8  # divides the vocabulary
+partial_most, partial_total, partial_best, partial_share = (empty(ROWS, EIGHT) for _ in range(4))
+partial_which = empty(ROWS, EIGHT, dtype=torch.int32)
+
+
+@triton.jit
+def sum_of_a_part(logits, most_of, total_of, vocabulary, room, temperature, BLOCK: tl.constexpr):
+    row, part, parts = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
+    lane = tl.arange(0, BLOCK)
+    scale = LOG2_E / temperature
+    end = (part + 1) * room
+    most = tl.full((BLOCK,), float("-inf"), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(part * room, end, BLOCK):
+        at = start + lane
+        x = tl.load(logits + row * vocabulary + at, mask=at < end, other=float("-inf")) * scale
+        larger = tl.maximum(most, x)
+        total = total * tl.exp2(most - larger) + tl.exp2(x - larger)
+        most = larger
+    largest = tl.max(most, 0)
+    tl.store(most_of + row * parts + part, largest)
+    tl.store(total_of + row * parts + part, tl.sum(total * tl.exp2(most - largest), 0))
+
+
+@triton.jit
+def best_of_a_part(
+    logits, most_of, total_of, best_of, share_of, which_of, vocabulary, room, temperature, least, seed,
+    PARTS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    row, part = tl.program_id(0), tl.program_id(1)
+    lane = tl.arange(0, BLOCK)
+    scale = LOG2_E / temperature
+    end = (part + 1) * room
+    own = row * PARTS + tl.arange(0, PARTS)
+    most = tl.load(most_of + own)
+    largest = tl.max(most, 0)
+    norm = tl.log(tl.sum(tl.load(total_of + own) * tl.exp2(most - largest), 0))
+    lowest = tl.log2(least)
+    best = tl.full((BLOCK,), float("-inf"), tl.float32)
+    chance = tl.zeros((BLOCK,), tl.float32)
+    which = tl.zeros((BLOCK,), tl.int32)
+    for start in range(part * room, end, BLOCK):
+        at = start + lane
+        x = tl.load(logits + row * vocabulary + at, mask=at < end, other=float("-inf"))
+        share = x * scale - largest
+        noise = -libdevice.fast_logf(-libdevice.fast_logf(tl.rand(seed, row * vocabulary + at)))
+        score = tl.where(share >= lowest, share * LN_2 + noise, float("-inf"))
+        better = score > best
+        best = tl.where(better, score, best)
+        chance = tl.where(better, share * LN_2 - norm, chance)
+        which = tl.where(better, at, which)
+    winner = tl.argmax(best, 0)
+    tl.store(best_of + row * PARTS + part, tl.max(best, 0))
+    tl.store(share_of + row * PARTS + part, tl.sum(tl.where(lane == winner, chance, 0.0), 0))
+    tl.store(which_of + row * PARTS + part, tl.sum(tl.where(lane == winner, which, 0), 0))
+
+
+@triton.jit
+def best_of_all_parts(best_of, share_of, which_of, tokens, chances, PARTS: tl.constexpr):
+    row = tl.program_id(0)
+    part = tl.arange(0, PARTS)
+    winner = row * PARTS + tl.argmax(tl.load(best_of + row * PARTS + part), 0)
+    tl.store(tokens + row, tl.load(which_of + winner))
+    tl.store(chances + row, tl.load(share_of + winner))
+
+
+def split_over_eight() -> None:
+    grid, room = (ROWS, EIGHT), VOCABULARY // EIGHT
+    sum_of_a_part[grid](logits, partial_most, partial_total, VOCABULARY, room, TEMPERATURE, 1024)
+    best_of_a_part[grid](
+        logits, partial_most, partial_total, partial_best, partial_share, partial_which, VOCABULARY, room,
+        TEMPERATURE, LEAST, SEED, EIGHT, 1024
+    )  # fmt: skip
+    best_of_all_parts[(ROWS,)](
+        partial_best, partial_share, partial_which, tokens, chances, EIGHT, num_warps=1
+    )
+
+
 # Each row is read once, by 32 programs, which keep the largest value of 1024 and their sum; noise is made only for the
 # pieces that have a word to draw.
 PIECE, SPLIT, PARTS = 1024, 4, 8
@@ -234,5 +313,7 @@ judge({
     "online_by_block": lambda: online_by_block[(ROWS,)](*sampled, 1024),
     "fast_functions": lambda: fast_functions[(ROWS,)](*sampled, 1024, False),
     "fast_and_algebra": lambda: fast_functions[(ROWS,)](*sampled, 1024, True),
+    "split_over_eight": split_over_eight,
+    "sixteen_warps": lambda: fast_functions[(ROWS,)](*sampled, 1024, True, num_warps=16),
     "expert": in_three_steps,
 }, [tokens, chances])  # fmt: skip

@@ -98,6 +98,56 @@ __global__ void sixteen_by_vectors(const Byte *data, Byte *parity, const Byte *m
     }
 }
 
+// Third step, redundant loads: a block takes four of its old ones' bytes along x, which share the
+// coefficients: a sum for each, or one after the other.
+__global__ void four_along_x_a_block(const Byte *data, Byte *parity, const Byte *matrix, const Byte *logs, const Byte *powers, int shard) {
+    const int i = blockIdx.x * blockDim.x * 4 + threadIdx.x;
+    Byte value[DATA][4], log[DATA][4];
+#pragma unroll
+    for (int d = 0; d < DATA; ++d)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int own = i + j * blockDim.x;
+            value[d][j] = own < shard ? data[size_t(d) * shard + own] : 0, log[d][j] = logs[value[d][j]];
+        }
+    for (int p = 0; p < PARITY; ++p) {
+        Byte sum[4] = {};
+#pragma unroll
+        for (int d = 0; d < DATA; ++d) {
+            const int coefficient = logs[matrix[p * DATA + d]];
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+                if (value[d][j]) sum[j] ^= powers[log[d][j] + coefficient];
+        }
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            if (const int own = i + j * blockDim.x; own < shard) parity[size_t(p) * shard + own] = sum[j];
+    }
+}
+__global__ void four_in_turn(const Byte *data, Byte *parity, const Byte *matrix, const Byte *logs, const Byte *powers, int shard) {
+    Byte coefficient[PARITY][DATA];
+#pragma unroll
+    for (int p = 0; p < PARITY; ++p)
+#pragma unroll
+        for (int d = 0; d < DATA; ++d) coefficient[p][d] = logs[matrix[p * DATA + d]];
+#pragma unroll 1
+    for (int j = 0; j < 4; ++j) {
+        const int i = (blockIdx.x * 4 + j) * blockDim.x + threadIdx.x;
+        if (i >= shard) return;
+        Byte value[DATA], log[DATA];
+#pragma unroll
+        for (int d = 0; d < DATA; ++d) value[d] = data[size_t(d) * shard + i], log[d] = logs[value[d]];
+#pragma unroll
+        for (int p = 0; p < PARITY; ++p) {
+            Byte sum = 0;
+#pragma unroll
+            for (int d = 0; d < DATA; ++d)
+                if (value[d]) sum ^= powers[log[d] + coefficient[p][d]];
+            parity[size_t(p) * shard + i] = sum;
+        }
+    }
+}
+
 // Sixteen bytes a thread and shard. A product is a sum over the bits of its coefficient: of all shards' data with bit 7
 // first, doubled, with bit 6, and so on; four bytes of a word at once.
 struct Masks { unsigned of[PARITY][8][DATA]; };  // all ones where the coefficient has that bit
@@ -153,6 +203,8 @@ int main(int, char **argv) {
            {"four_in_registers", [=] { four_in_registers<<<SHARD / 4 / 256, 256>>>(data, parity, own, log, power, SHARD); }},
            {"loaded_before_the_loop", [=] { loaded_before_the_loop<<<SHARD / 256, 256>>>(data, parity, own, log, power, SHARD); }},
            {"sixteen_by_vectors", [=] { sixteen_by_vectors<<<SHARD / 16 / 256, 256>>>(data, parity, own, log, power, SHARD); }},
+           {"four_along_x_a_block", [=] { four_along_x_a_block<<<SHARD / 4 / 256, 256>>>(data, parity, own, log, power, SHARD); }},
+           {"four_in_turn", [=] { four_in_turn<<<SHARD / 4 / 256, 256>>>(data, parity, own, log, power, SHARD); }},
            {"expert", [=] { expert<<<SHARD / 16 / 256, 256>>>(data, parity, masks, SHARD); }},
            {"expert_2", [=] { expert_2<<<SHARD / 16 / 256, 256>>>(data, parity, SHARD); }}},
           {{parity, size_t(SHARD) * PARITY}}, [] {}, argv[1]);

@@ -71,6 +71,32 @@ def kept_as_a_tile(prices, scores, stocks, window, ROOM: tl.constexpr, BLOCK: tl
     tl.store(scores + day * stocks + stock, last / deviation, mask=inside)
 
 
+# Third step, cache locality: a larger tile, of several days, which share the prices of most of their windows.
+@triton.jit
+def several_days(
+    prices, scores, days, stocks, WINDOW: tl.constexpr, TAKEN: tl.constexpr, BLOCK: tl.constexpr
+):
+    day = tl.program_id(0) * TAKEN
+    stock = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = stock < stocks
+    kept = ()
+    for k in tl.static_range(WINDOW + TAKEN - 1):
+        kept += (tl.load(prices + (day + k) * stocks + stock, mask=inside & (day + k < days), other=0.0),)
+    for taken in tl.static_range(TAKEN):
+        total = tl.zeros((BLOCK,), tl.float32)
+        for k in tl.static_range(WINDOW):
+            total += kept[taken + k]
+        mean = total / WINDOW
+        squares = tl.zeros((BLOCK,), tl.float32)
+        for k in tl.static_range(WINDOW):
+            off = kept[taken + k] - mean
+            squares += off * off
+        deviation = tl.sqrt(squares / (WINDOW - 1))
+        score = (kept[taken + WINDOW - 1] - mean) / deviation
+        known = inside & (day + taken <= days - WINDOW)
+        tl.store(scores + (day + taken) * stocks + stock, score, mask=known)
+
+
 # A program walks a stretch of days: the mean and the sum of squares follow what comes and what goes, and what comes
 # next is under way meanwhile. Prices count from the stretch's first, so that sums of a walk keep their digits.
 @triton.jit
@@ -117,6 +143,13 @@ def stretches(days: int, block: int) -> Form:
 
 of_256 = (DAYS - WINDOW + 1, triton.cdiv(STOCKS, 256))
 of_512 = (DAYS - WINDOW + 1, triton.cdiv(STOCKS, 512))
+
+
+def by_days(taken: int) -> Form:
+    grid = (triton.cdiv(DAYS - WINDOW + 1, taken), triton.cdiv(STOCKS, 256))
+    return lambda: several_days[grid](prices, scores, DAYS, STOCKS, WINDOW, taken, 256, num_warps=2)
+
+
 judge({
     "as_it_is": lambda: as_it_is[of_256](prices, scores, STOCKS, WINDOW, 256),
     "kept_in_registers": lambda: kept_in_registers[of_256](prices, scores, STOCKS, WINDOW, 256),
@@ -124,6 +157,8 @@ judge({
     # Second step, narrow access: sixteen bytes a thread, by a larger block or fewer warps.
     "blocks_of_512": lambda: kept_in_registers[of_512](prices, scores, STOCKS, WINDOW, 512),
     "two_warps": lambda: kept_in_registers[of_256](prices, scores, STOCKS, WINDOW, 256, num_warps=2),
+    "four_days": by_days(4),
+    "eight_days": by_days(8),
     "expert": stretches(64, 128),
     "expert_2": stretches(128, 64),
 }, [scores])  # fmt: skip

@@ -75,6 +75,48 @@ def in_pieces(
     tl.store(interests + user * WIDTH + column, interest / total)
 
 
+# Second step, threads without work: pieces of 32 that a history fills, the rest in pieces of eight; or pieces of 16.
+@triton.jit
+def with_piece(
+    table, histories, length, target, longest, scale, user, start, column, largest, total, interest,
+    WIDTH: tl.constexpr, PIECE: tl.constexpr
+):  # fmt: skip
+    click = start + tl.arange(0, PIECE)
+    inside = click < length
+    items = tl.load(histories + user * longest + click, mask=inside, other=0)
+    rows = tl.load(table + items[:, None] * WIDTH + column[None, :], mask=inside[:, None], other=0.0)
+    fit = tl.where(inside, tl.sum(rows * target[None, :], 1) * scale, float("-inf"))
+    larger = tl.maximum(largest, tl.max(fit, 0))
+    weight = tl.exp(fit - larger)
+    kept = tl.exp(largest - larger)
+    return larger, total * kept + tl.sum(weight, 0), interest * kept + tl.sum(weight[:, None] * rows, 0)
+
+
+@triton.jit
+def in_filled_pieces(
+    table, histories, lengths, targets, interests, longest, scale, WIDTH: tl.constexpr, PIECE: tl.constexpr,
+    REST: tl.constexpr
+):  # fmt: skip
+    user = tl.program_id(0)
+    length = tl.load(lengths + user)
+    column = tl.arange(0, WIDTH)
+    target = tl.load(table + tl.load(targets + user) * WIDTH + column)
+    largest, total = float("-inf"), 0.0
+    interest = tl.zeros((WIDTH,), tl.float32)
+    filled = length // PIECE * PIECE
+    for start in range(0, filled, PIECE):
+        largest, total, interest = with_piece(
+            table, histories, length, target, longest, scale, user, start, column, largest, total, interest,
+            WIDTH, PIECE
+        )  # fmt: skip
+    for start in range(filled, length, REST):
+        largest, total, interest = with_piece(
+            table, histories, length, target, longest, scale, user, start, column, largest, total, interest,
+            WIDTH, REST
+        )  # fmt: skip
+    tl.store(interests + user * WIDTH + column, interest / total)
+
+
 # As many rows at a time as two warps hold in few registers, and no further than the history goes; the softmax is
 # corrected as it goes, and the next items' numbers are there before they are needed.
 @triton.jit
@@ -110,6 +152,8 @@ judge({
     "as_it_is": lambda: as_it_is[(USERS,)](*data, triton.next_power_of_2(LONGEST)),
     "pieces_of_32": lambda: in_pieces[(USERS,)](*data, 32),
     "pieces_of_64": lambda: in_pieces[(USERS,)](*data, 64),
+    "thirty_twos_and_eights": lambda: in_filled_pieces[(USERS,)](*data, 32, 8),
+    "pieces_of_16": lambda: in_pieces[(USERS,)](*data, 16),
     "expert": lambda: expert[(USERS,)](*data, 32, num_warps=2),
     "expert_2": lambda: expert[(USERS,)](*data, 16, num_warps=1),
 }, [interests])  # fmt: skip

@@ -97,6 +97,57 @@ __global__ void longest_first(Ratings ratings, const int *order, float *products
     four_columns(ratings, products, sums, order[blockIdx.x]);
 }
 
+// Third step, uncoalesced access: the four columns of a thread as one vector, or the factors of 16 items through shared memory.
+template <bool SHARED> __device__ __forceinline__ void columns_by_vectors(Ratings ratings, float *products, float *sums, int user) {
+    constexpr int HELD = 16;
+    __shared__ float4 tile[SHARED ? HELD : 1][F / 4];
+    const int column = threadIdx.x, row = threadIdx.y;
+    const int begin = ratings.first[user], end = ratings.first[user + 1];
+    float product[F / 4][4] = {}, sum[4] = {};
+    auto add = [&](const float *factors, int r) {
+        const float4 loaded = reinterpret_cast<const float4 *>(factors)[column];
+        const float own[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+#pragma unroll
+        for (int q = 0; q < F / 4; ++q) {
+            const float other = factors[row + q * 4];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) product[q][j] += other * own[j];
+        }
+        if (row == 0) {
+            const float value = ratings.values[r];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) sum[j] += value * own[j];
+        }
+    };
+    if (SHARED)
+        for (int first = begin; first < end; first += HELD) {
+            const int held = min(HELD, end - first);
+            __syncthreads();
+            for (int r = row; r < held; r += blockDim.y)
+                tile[r][column] = reinterpret_cast<const float4 *>(ratings.factors + size_t(ratings.items[first + r]) * F)[column];
+            __syncthreads();
+            for (int r = 0; r < held; ++r) add(reinterpret_cast<const float *>(tile[r]), first + r);
+        }
+    else
+        for (int r = begin; r < end; ++r) add(ratings.factors + size_t(ratings.items[r]) * F, r);
+#pragma unroll
+    for (int q = 0; q < F / 4; ++q) {
+        const int i = row + q * 4;
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            if (i == column * 4 + j) product[q][j] += WEIGHT * (end - begin);
+        reinterpret_cast<float4 *>(products + (size_t(user) * F + i) * F)[column] =
+            make_float4(product[q][0], product[q][1], product[q][2], product[q][3]);
+    }
+    if (row == 0) reinterpret_cast<float4 *>(sums + user * F)[column] = make_float4(sum[0], sum[1], sum[2], sum[3]);
+}
+__global__ void four_by_vectors(Ratings ratings, const int *order, float *products, float *sums) {
+    columns_by_vectors<false>(ratings, products, sums, order[blockIdx.x]);
+}
+__global__ void four_through_shared(Ratings ratings, const int *order, float *products, float *sums) {
+    columns_by_vectors<true>(ratings, products, sums, order[blockIdx.x]);
+}
+
 // Sixteen items at a time are gathered into shared memory while the last sixteen are multiplied; a thread holds 8 by 8
 // products, four rows and columns of each half.
 constexpr int ROWS = 16, THREADS = 64;
@@ -186,6 +237,8 @@ int main(int, char **argv) {
            {"four_in_registers", [=] { four_in_registers<<<USERS, dim3(F / 4, 4)>>>(ratings, products, sums); }},
            {"tile_in_shared", [=] { tile_in_shared<<<USERS, dim3(F, 4)>>>(ratings, products, sums); }},
            {"longest_first", [=] { longest_first<<<USERS, dim3(F / 4, 4)>>>(ratings, order, products, sums); }},
+           {"four_by_vectors", [=] { four_by_vectors<<<USERS, dim3(F / 4, 4)>>>(ratings, order, products, sums); }},
+           {"four_through_shared", [=] { four_through_shared<<<USERS, dim3(F / 4, 4)>>>(ratings, order, products, sums); }},
            {"expert", [=] { expert<<<USERS, THREADS>>>(ratings, products, sums); }}},
           {{products, size_t(USERS) * F * F}, {sums, USERS * F}}, [] {}, argv[1]);
 }
