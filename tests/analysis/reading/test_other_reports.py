@@ -270,8 +270,7 @@ def test_what_was_asked_for_by_name_is_shown(
     assert main(["report", str(path), "-o", str(tmp_path / "pages")]) == 0
     index = (tmp_path / "pages" / "index.html").read_text()
     for shown in (capsys.readouterr().out, index):
-        assert ("Only durations were collected" in shown) == (not others)
-        assert ("which alone do not explain its time" in shown) == bool(others)
+        assert shown.count("Not collected: ") == 1 and "which alone do not explain its time" not in shown
     assert main(["show", str(path), "--launch", "0"]) == 0
     out = capsys.readouterr().out
     assert all(name in out for name in others)
