@@ -21,7 +21,11 @@ CODE = re.compile(r"float4|__launch_bounds__|double.buffer|shared memory|__synct
 
 
 def test_every_cause_has_its_words_in_triton_and_every_word_its_cause() -> None:
-    assert WORDS["triton"].keys() == CAUSES.keys() - {"unaligned_operands", "launch_overhead", "memory_latency"}
+    assert WORDS["triton"].keys() == CAUSES.keys() - {
+        "unaligned_operands",
+        "launch_overhead",
+        "memory_latency",
+    }
     assert WORDS.keys() <= OWNERS.keys()
     for words in WORDS.values():
         assert words.keys() <= CAUSES.keys()
