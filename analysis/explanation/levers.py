@@ -122,7 +122,7 @@ def _of_exchanges(work: Work, everything: Sequence[Candidate]) -> Iterator[Candi
     """
     conflicts = next((one for one in everything if one.cause == "shared_bank_conflicts"), None)
     meetings = next((one for one in everything if one.cause == "barriers"), None)
-    if conflicts is meetings is None or work.warps_of_block == 1 or work.products.any():
+    if (conflicts is None and meetings is None) or work.warps_of_block == 1 or work.products.any():
         yield from everything
         return
     ways = tuple(filter(None, (exchanged(work), selected(work))))

@@ -33,10 +33,8 @@ STEP = 36  # instructions between two barriers up to which they may be a step of
 # Instructions beside one for each shuffle where a warp stores its sum, and one reads them all.
 EXCHANGE = 4.0
 WORD = 4.0  # bytes
-A_ROUND, A_BIT = (
-    3.0,
-    2.0,
-)  # instructions for each value: its maximum and its mask; its comparison and the count
+# Instructions for each value: its maximum and its mask; its comparison and the count.
+A_ROUND, A_BIT = 3.0, 2.0
 REDUCING = re.compile("[FDH](ADD|MNMX|MUL)|V?I(ADD|MNMX)|LOP3")
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
 SUMS_OF_A_WARP = 2.0  # lanes that store; more of them have columns of their own
@@ -330,10 +328,8 @@ def selected(work: Work) -> Variant | None:
     Fixed: of the network's instructions as many stay as there are rounds for each value; meetings in proportion.
     """
     ran, blocks, readers = work.ran, work.profile.launch.blocks, work.code.readers
-    reducing, stores = (
-        _reducing(work),
-        work.where(lambda line: line.is_store and line.space == "global") & ran,
-    )
+    reducing = _reducing(work)
+    stores = work.where(lambda line: line.is_store and line.space == "global") & ran
     swaps = np.flatnonzero(work.where(lambda line: line.opcode == "SHFL") & ran & ~reducing).tolist()
     # What a reduction makes of all of them, each masked but that of the rank, is one.
     onward = list(reached(swaps, lambda at: () if reducing[at] else readers[at]))

@@ -277,11 +277,8 @@ def _ahead(work: Work, loads: Mask) -> Array:
 
 def _buffers(work: Work, rows: Sequence[int]) -> float:
     """Rounds of a block's loads that unused shared memory holds, without costing the SM a block."""
-    limits, launch, each = (
-        LIMITS.get(work.profile.device.compute_capability),
-        work.profile.launch,
-        work.warps_of_block,
-    )
+    launch, each = work.profile.launch, work.warps_of_block
+    limits = LIMITS.get(work.profile.device.compute_capability)
     if limits is None or not work.has("asynchronous copies"):
         return 0.0
     most = (
