@@ -56,13 +56,8 @@ MOST_REGISTERS = 64  # words that a thread can keep beside what it works with
 WORD = 1 << 32
 # Of what results far apart load, the share that differs, above which elements side by side do as well.
 MOSTLY_SHARED = 0.5
-UNLIKE = (
-    3,
-    5,
-    7,
-    11,
-    13,
-)  # of warps' lengths: lengths of dimensions that nobody knows, which have nothing in common
+# Of warps' lengths: lengths of dimensions that nobody knows, which have nothing in common.
+UNLIKE = (3, 5, 7, 11, 13)
 UNROLLED = 128 * 1024 // 16  # instructions of 16 bytes that the instruction cache holds
 _NUMBER = re.compile(r"^-?0x[0-9a-f]+$")
 
