@@ -12,6 +12,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
+from gemmprof.analysis.explanation.causes.access import FULL_WORD
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, constant
 from gemmprof.analysis.explanation.code.flow import reached
@@ -22,7 +23,7 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, specialised
 from gemmprof.analysis.opcodes import Sass
-from gemmprof.base.amounts import counted
+from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 from gemmprof.model import Evidence
 
@@ -32,7 +33,6 @@ WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
 # Instructions beside one for each shuffle where a warp stores its sum, and one reads them all.
 EXCHANGE = 4.0
-WORD = 4.0  # bytes
 # Instructions for each value: its maximum and its mask; its comparison and the count.
 A_ROUND, A_BIT = 3.0, 2.0
 REDUCING = re.compile("[FDH](ADD|MNMX|MUL)|V?I(ADD|MNMX)|LOP3")
@@ -307,7 +307,7 @@ def exchanged(work: Work) -> Variant | None:
     passes = work.data_passes
     then = np.where(loads, np.minimum(passes, work.executed), passes * keep)
     return Variant(
-        f"{counted(left, 'warp')} a program",
+        f"{amounts.counted(left, 'warp')} a program",
         Fix(
             keep=keep,
             reasons={flow.BARRIER: part},
@@ -333,14 +333,14 @@ def selected(work: Work) -> Variant | None:
     swaps = np.flatnonzero(work.where(lambda line: line.opcode == "SHFL") & ran & ~reducing).tolist()
     # What a reduction makes of all of them, each masked but that of the rank, is one.
     onward = list(reached(swaps, lambda at: () if reducing[at] else readers[at]))
-    words, loads = np.maximum(1.0, work.widths / WORD), work.global_loads & ran
+    words, loads = np.maximum(1.0, work.widths / FULL_WORD), work.global_loads & ran
     of_program = [float((work.switched_on * words)[rows].sum()) / blocks for rows in (loads, stores)]
     several, kept = of_program[0], of_program[1] if stores[onward].any() else 1.0
     network = work.where(lambda line: line.space == "shared") | work.barriers
     network[onward] = True
     network &= ran & ~stores
     executed = float(work.executed[network].sum())
-    by_bits = A_BIT * 8.0 * float(work.widths[loads].min(initial=WORD))
+    by_bits = A_BIT * 8.0 * float(work.widths[loads].min(initial=FULL_WORD))
     left = several / WARP * blocks * (by_bits if kept == 1.0 else A_ROUND * kept)
     if not swaps or 2.0 * executed < work.total_executed or left >= executed:
         return None

@@ -105,13 +105,14 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         attributed[list(one.rows)] = work.executed[list(one.rows)] * (1.0 - once_a_block / one.asked)
     fewest = [one.fix.keep for one in variants if one.fix.keep is not None]
     few = float(attributed.sum()) <= HARDLY * work.total_executed
-    if fewest and (few or not by_places):
-        # Shared with other blocks' threads, or computed again rather than loaded: all that goes, where loads are few.
-        there = work.ran if few and by_places else loads
-        attributed = np.where(there, work.executed * (1.0 - np.minimum.reduce(fewest)), 0.0)
     copies = work.where(lambda line: line.opcode == "LDGSTS")
     if fewest:
-        attributed[copies] = (work.executed * (1.0 - np.minimum.reduce(fewest)))[copies]
+        gone = work.executed * (1.0 - np.minimum.reduce(fewest))
+        if few or not by_places:
+            # Shared with other blocks' threads, or computed again rather than loaded: all that goes, where loads are
+            # few.
+            attributed = np.where(work.ran if few and by_places else loads, gone, 0.0)
+        attributed[copies] = gone[copies]
     asked = float(work.global_sectors[loads | copies].sum())
     yield Candidate(
         cause="redundant_loads",

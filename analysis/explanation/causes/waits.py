@@ -21,7 +21,6 @@ from gemmprof.analysis.explanation.demands.time_model import LINK, Fix, held
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.base import amounts
-from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import LIMITS, REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 CHAINS = 4.0  # independent chains of the fixed kernel for each one now
@@ -221,7 +220,7 @@ def _more_at_once(work: Work, loads: Mask, alone: bool, rounds_ahead: float) -> 
 def _stages_of_a_loop(work: Work, loads: Mask, ahead: int) -> str:
     """How Triton's programmers have the loads of so many later rounds under way."""
     if work.products.any():
-        return f"Have those of the next {counted(ahead, 'round')} under way: num_stages={ahead + 1}."
+        return f"Have those of the next {amounts.counted(ahead, 'round')} under way: num_stages={ahead + 1}."
     first = "Load the next round's values before this one's work, in variables that the loop carries"
     if ahead == 1:
         return f"{first}."

@@ -53,7 +53,7 @@ GROUPS = 8  # of neighbours that are looked at, where they are not all as far ap
 OUTPUTS = 4  # results that a thread computes in place of one
 EDGES = 1.05  # places that a block reaches, in those that it writes, up to which the others are an edge
 MOST_REGISTERS = 64  # words that a thread can keep beside what it works with
-WORD = 1 << 32
+WRAP = 1 << 32  # as many values have 32 bits
 # Of what results far apart load, the share that differs, above which elements side by side do as well.
 MOSTLY_SHARED = 0.5
 # Of warps' lengths: lengths of dimensions that nobody knows, which have nothing in common.
@@ -611,10 +611,10 @@ def _dimensions(work: Work) -> tuple[dict[int, str], dict[object, Threads]]:
         line = work.sass[at]
         factor = line.operands[2] if len(line.operands) > 2 else ""
         if line.opcode == "IMAD" and "HI" in line.modifiers and _NUMBER.match(factor):
-            reciprocal = int(factor, 0) % WORD
-            for whole in (WORD << bits for bits in range(WARP)):
+            reciprocal = int(factor, 0) % WRAP
+            for whole in (WRAP << bits for bits in range(WARP)):
                 one = round(whole / max(1, reciprocal))
-                if 1 < one < WORD and -(-whole // one) == reciprocal:
+                if 1 < one < WRAP and -(-whole // one) == reciprocal:
                     odd.add(one // (one & -one))
         elif line.opcode == "I2F" and "RP" in line.modifiers and line.operands:
             divisor = values.operand(at, line.operands[-1])
@@ -628,7 +628,7 @@ def _dimensions(work: Work) -> tuple[dict[int, str], dict[object, Threads]]:
         line_of = work.own_lines[divided[several[-1]]]
         where = f" in line {line_of[1]}" if line_of else ""
         found[prod(several)] = f"whose quotients{where} follow one another"
-    return {apart: name for apart, name in found.items() if WARP <= apart < WORD // (8 * OUTPUTS)}, known
+    return {apart: name for apart, name in found.items() if WARP <= apart < WRAP // (8 * OUTPUTS)}, known
 
 
 def _lines(places: Threads) -> float:
