@@ -42,7 +42,7 @@ from gemmprof.ncurep.ncu_frame import MAX_BYTES, Item, WireError, decode
 T = TypeVar("T")
 # Of gemmprof's cache; its own because old entries are deleted: beside it lie compiled stages and results of searches.
 FOLDER = "disassembly"
-MAX_ENTRIES = 2000  # when the cache holds more entries than this, the older half is deleted
+MAX_ENTRIES = 10_000  # some 70 MB; when the cache holds more than this, the older half is deleted
 
 LARGEST_ENTRY = 128 << 20  # that an entry may unpack to; the corpus's largest have 20 MiB of disassembly
 _FORMAT = 3
