@@ -31,37 +31,6 @@ def low_pass_kernel(x, taps, out, channels, count: tl.constexpr, rows: tl.conste
 
 
 @triton.jit
-def low_pass_abreast_kernel(x, taps, out, channels, count: tl.constexpr, width: tl.constexpr):
-    """The same, eight steps at once: a value is loaded for all of them."""
-    at = tl.program_id(1) * 8 * channels + tl.program_id(0) * width + tl.arange(0, width)
-    s0 = tl.zeros((width,), tl.float32)
-    s1, s2, s3, s4, s5, s6, s7 = s0, s0, s0, s0, s0, s0, s0
-    zero = tl.load(taps).to(tl.float32)
-    t1, t2, t3, t4, t5, t6, t7 = zero, zero, zero, zero, zero, zero, zero
-    t0 = tl.load(taps + 8).to(tl.float32)
-    for k in range(count + 7):
-        value = tl.load(x + at + k * channels).to(tl.float32)
-        s0 += t0 * value
-        s1 += t1 * value
-        s2 += t2 * value
-        s3 += t3 * value
-        s4 += t4 * value
-        s5 += t5 * value
-        s6 += t6 * value
-        s7 += t7 * value
-        t7, t6, t5, t4, t3, t2, t1 = t6, t5, t4, t3, t2, t1, t0
-        t0 = tl.load(taps + 9 + k).to(tl.float32)
-    tl.store(out + at, s0.to(tl.float16))
-    tl.store(out + at + channels, s1.to(tl.float16))
-    tl.store(out + at + 2 * channels, s2.to(tl.float16))
-    tl.store(out + at + 3 * channels, s3.to(tl.float16))
-    tl.store(out + at + 4 * channels, s4.to(tl.float16))
-    tl.store(out + at + 5 * channels, s5.to(tl.float16))
-    tl.store(out + at + 6 * channels, s6.to(tl.float16))
-    tl.store(out + at + 7 * channels, s7.to(tl.float16))
-
-
-@triton.jit
 def low_pass_band_kernel(
     x, taps, out, channels, count: tl.constexpr, rows: tl.constexpr, width: tl.constexpr
 ):
@@ -88,9 +57,6 @@ def low_pass(steps: int = 65536, channels: int = 512) -> tuple[dict[str, Run], C
     return {
         "flawed": lambda: low_pass_kernel[(channels // 128, steps // 16)](
             x, taps, out, channels, count, 16, 128, num_warps=4
-        ),
-        "abreast": lambda: low_pass_abreast_kernel[(channels // 512, steps // 8)](
-            x, taps, out, channels, count, 512, num_warps=4
         ),
         "band": lambda: low_pass_band_kernel[(channels // 128, steps // 64)](
             x, taps, out, channels, count, 64, 128, num_warps=4
@@ -386,45 +352,18 @@ def joint_counts_program_kernel(fixed, moving, out, part, block: tl.constexpr):
     tl.atomic_add(out + place, total, mask=total > 0, sem="relaxed")
 
 
-@triton.jit
-def joint_counts_copies_kernel(
-    fixed, moving, counts, tickets, out, part, block: tl.constexpr, copies: tl.constexpr
-):
-    """The same in one of several tables; the last program adds them up and clears them."""
-    own = counts + tl.program_id(0) % copies * 1024
-    first = tl.program_id(0) * part
-    for start in range(first, first + part, block):
-        at = start + tl.arange(0, block)
-        level = (tl.load(fixed + at).to(tl.int32) >> 3) * 32 + (tl.load(moving + at).to(tl.int32) >> 3)
-        tl.atomic_add(own + level, 1, sem="relaxed")
-    tl.debug_barrier()
-    if tl.atomic_add(tickets, 1) == tl.num_programs(0) - 1:
-        place = tl.arange(0, 1024)
-        total = tl.zeros((1024,), tl.int32)
-        for copy in range(copies):
-            total += tl.load(counts + copy * 1024 + place, cache_modifier=".cg")
-            tl.store(counts + copy * 1024 + place, tl.zeros((1024,), tl.int32))
-        tl.store(out + place, total)
-        tl.store(tickets, 0)
-
-
 def joint_counts(height: int = 2048, width: int = 2048) -> tuple[dict[str, Run], Check]:
     y, x = torch.arange(height, device="cuda")[:, None], torch.arange(width, device="cuda")[None, :]
     waves = torch.sin(x * 0.011) * torch.cos(y * 0.007)
     fixed = (waves * 90.0 + 120.0 + noise(height, width) * 12.0).to(torch.uint8)
     moving = (200.0 - waves.roll(9, 1) * 70.0 - 70.0 + noise(width, height).t() * 12.0).to(torch.uint8)
     moving = moving.contiguous()
-    copies, programs, pixels = 32, 1024, height * width
-    counts = torch.zeros(copies * 1024, device="cuda", dtype=torch.int32)
-    tickets = torch.zeros(1, device="cuda", dtype=torch.int32)
+    programs, pixels = 1024, height * width
     out = torch.zeros(1024, device="cuda", dtype=torch.int32)
     return {
         "flawed": lambda: joint_counts_kernel[(pixels // 1024,)](fixed, moving, out, 1024, num_warps=4),
         "program": lambda: joint_counts_program_kernel[(programs // 2,)](
             fixed, moving, out, pixels // programs * 2, 1024, num_warps=4
-        ),
-        "copies": lambda: joint_counts_copies_kernel[(programs,)](
-            fixed, moving, counts, tickets, out, pixels // programs, 1024, copies, num_warps=4
         ),
     }, lambda: (out.float(), out.zero_())[0]
 
@@ -902,10 +841,7 @@ STUDIES = (
         "triton_eeg_low_pass_loads_each_tap",
         "a filter of 32 taps over 65536 steps of 512 channels, half, in Triton",
         "each of a sum's 32 values is loaded for each step anew",
-        (
-            ("abreast", "eight steps' sums from each value", ("redundant_loads",)),
-            ("band", "a product with a matrix of the taps", ("redundant_loads", "tensor_cores_idle")),
-        ),
+        (("band", "a product with a matrix of the taps", ("redundant_loads", "tensor_cores_idle")),),
         low_pass,
         tolerance=2e-3,
         domain="signals",
@@ -952,10 +888,7 @@ STUDIES = (
         "triton_joint_counts_atomic_each_pixel",
         "how often each pair of 32 levels is seen in two pictures of 4194304 pixels, in Triton",
         "an atomic in one table for each pixel",
-        (
-            ("program", "a program counts 8192 pixels first", ("global_atomics",)),
-            ("copies", "32 tables, added up by the last program", ("global_atomics",)),
-        ),
+        (("program", "a program counts 8192 pixels first", ("global_atomics",)),),
         joint_counts,
         tolerance=0.0,
         domain="images",
