@@ -92,6 +92,7 @@ SETS = (
     DATA / "blind19" / "h100",
     DATA / "blind20" / "h100",
     DATA / "blind21" / "h100",
+    DATA / "blind22" / "h100",
 )
 
 
