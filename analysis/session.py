@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof import metrics as m
-from gemmprof.analysis.inputs.families import Census, Family, Place, by_gain, census, families, told_apart
+from gemmprof.analysis.inputs.families import Census, Family, Place, by_gain, census, families
 from gemmprof.analysis.inputs.selection import (
     EVERYTHING,
     Candidate,
@@ -136,12 +136,6 @@ class Session:
         """How many launches ncu could not profile; '' for none."""
         failed = sum(not kernel.profile.profiled for kernel in self.kernels)
         return f"ncu could not profile {counted(failed, 'launch')}" if failed else ""
-
-    def apart(self, found: Iterable[Family]) -> dict[str, list[str]]:
-        """What tells each of these families from others of its name, by its id: grid, block … as they differ."""
-        keys = {family.id: self.kernels[family.representative].profile.family for family in found}
-        words = told_apart(keys.values())
-        return {id_: words[key] for id_, key in keys.items()}
 
     def leaders(self, most: int) -> tuple[Family, ...]:
         """The first families by gain, so many at most; no more launches are explained than that takes.

@@ -86,6 +86,7 @@ def _run(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(help_text())  # without a parser, which takes longer to load than all else that help needs
         return EXIT_OK
+    from gemmprof.arguments.common import take_ids
     from gemmprof.arguments.parser import Parser, parser_of_front_door
 
     name, front = _named(argv)
@@ -95,12 +96,18 @@ def _run(argv: list[str]) -> int:
     Parser.arguments = argv
     parser = parser_of_front_door() if front else build_parser(only=name)
     options, unknown = parser.parse_known_args(argv)
-    if unknown:
+    if "inputs" in options and not any(word.startswith("-") for word in unknown):
+        options.inputs += (
+            unknown  # `show my.ncu-rep --source '#3'`: argparse takes those before an option alone
+        )
+    elif unknown:
         what = "option" if unknown[0].startswith("-") else "argument"
         options.parser.error(f"there is no {what}: {' '.join(unknown)}")
     if program:
         options.program = program
     try:
+        if "inputs" in options and "kernel" in options:
+            take_ids(options)
         with _as_asked(options):
             return int(options.run(options))
     except GemmprofError as error:

@@ -151,9 +151,8 @@ def _signed(time: float | None) -> str:
 
 def _verdict(compared: Compared) -> str:
     """Id, name, verdict and change of a kernel."""
-    family = "" if compared.match.family is None else f"#{compared.match.family} "
     verdict = f"{sentences.VERDICTS[compared.verdict]} {sentences.change(compared)}".rstrip()
-    return f"{family}{code(compared.match.title)}: {verdict}"
+    return f"{compared.match.ids} {code(compared.match.title)}: {verdict}".lstrip()
 
 
 def diff(outcome: Outcome) -> list[str]:

@@ -46,7 +46,7 @@ def process_of(profile: KernelProfile) -> int | None:
 
 def collected_with(session: Session) -> dict[str, str]:
     """Clocks, versions and date of a session's reports by their names; what was not noted is absent."""
-    details = session.kernels[0].profile.session
+    sessions = [kernel.profile.session for kernel in session.kernels]
     known: dict[str, str] = {}
     clocks = [clock for one in session.kernels if (clock := one.field(SpeedOfLight, "sm_clock_hz"))]
     if clocks:
@@ -54,11 +54,13 @@ def collected_with(session: Session) -> dict[str, str]:
         known["SM clock under the profiler"] = (
             low if low == high else f"{formatting.hertz(median(clocks))} in the middle, {low} to {high}"
         )
-    ncu = details.versions.get("Nsight Compute Target") or details.versions.get("Nsight Compute", "")
-    known["Nsight Compute"] = ncu.partition(" ")[0]
-    known["CUDA"] = details.versions.get("CUDA Version", "")
-    known["Driver"] = details.versions.get("Display Driver Version", "")
-    known["Profiled"] = "" if details.moment is None else formatting.moment(details.moment.isoformat())
+    ncu = ("Nsight Compute", "Nsight Compute Target", "Nsight Compute")
+    for title, *names in (ncu, ("CUDA", "CUDA Version"), ("Driver", "Display Driver Version")):
+        found = (next(filter(None, map(one.versions.get, names)), "") for one in sessions)
+        known[title] = ", ".join(dict.fromkeys(version.partition(" ")[0] for version in found if version))
+    moments = sorted(one.moment for one in sessions if one.moment is not None)
+    ends = (formatting.moment(one.isoformat()) for one in (*moments[:1], *moments[-1:]))
+    known["Profiled"] = " to ".join(dict.fromkeys(ends))
     return {name: value for name, value in known.items() if value}
 
 
@@ -156,7 +158,7 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
     yield "Occupancy", achieved, f"achieved{possible}"
     registers = analysis.results["launch"].registers_per_thread
     yield "Registers", with_formula(formatting.number)(registers), "per thread"
-    yield "Grid", formatting.extent(launch.grid), f"blocks of {formatting.extent(launch.block)}"
+    yield "Grid", formatting.dimensions(launch.grid), f"blocks of {formatting.dimensions(launch.block)}"
     if page.result is not None and page.result.verification is not None:
         check = page.result.verification
         title = "Verified" if check.passed else "Verification failed"

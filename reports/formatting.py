@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.base import amounts
@@ -13,25 +13,6 @@ from gemmprof.base.amounts import *  # noqa: F403 (every amount is at hand where
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.records import Change
     from gemmprof.analysis.figure import Figure
-
-
-def dimensions(value: Any) -> str:
-    """A grid or block: ``128 × 128 × 1``."""
-    return " × ".join(f"{int(size):,}" for size in value) if value else amounts.DASH
-
-
-def extent(value: Sequence[int]) -> str:
-    """The same without trailing ones: ``128 × 128``, ``256``."""
-    kept = list(value)
-    while len(kept) > 1 and kept[-1] == 1:
-        kept.pop()
-    return dimensions(kept)
-
-
-def grid(text: str) -> str:
-    """A grid or block as files keep it, ``262144x1x1``, as tables show it: ``262,144``. Other texts stay."""
-    parts = text.split("x")
-    return extent([int(part) for part in parts]) if all(part.isdecimal() for part in parts) else text
 
 
 def moment(iso: str) -> str:

@@ -27,9 +27,8 @@ BUILT: dict[Verdict, str] = {**VERDICTS, "unclear": "CHANGED"}
 
 
 def named(kernel: Compared) -> str:
-    """Id and name of what is compared: ``#3 gemm<128>``; the id is the later report's."""
-    family = kernel.match.family
-    return kernel.match.title if family is None else f"#{family} {kernel.match.title}"
+    """Id and name of what is compared: ``#3 gemm<128>``, ``#1→#3 gemm<128>`` where the later report has another id."""
+    return f"{kernel.match.ids} {kernel.match.title}".lstrip()
 
 
 def shift(kernel: Compared) -> str:

@@ -10,7 +10,6 @@ from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.explanation.prediction import calibration
 from gemmprof.analysis.explanation.trust import NOT_PROFILED, UNSEEN, WAITS, mostly_launching
 from gemmprof.analysis.inputs.families import Family
-from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.session import Session
 from gemmprof.base import amounts
@@ -104,6 +103,8 @@ def no_finding(explanation: Explanation) -> str:
     """In place of a finding: what the time goes to, so that the owner knows whether to look further."""
     if DEBUG_BUILD in explanation.levers:
         return "a debug build (nvcc -G)"
+    if NOT_PROFILED in explanation.trust:
+        return NOT_PROFILED.partition(":")[0]
     if (limit := explanation.at_limit) is not None:
         return f"at its limit: {limit.resource} {ratio(limit.share, 0)}"
     return "no finding" + "".join(f": {one.resource} {ratio(one.share, 0)}" for one in explanation.time[:1])
@@ -184,36 +185,26 @@ def article(resource: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A launch and what to change in it, with the family that it stands for; None for a launch on its own."""
+    """A family, and what to change in the launch that stands for it."""
 
     explanation: Explanation
-    family: Family | None = None
-    apart: str = ""  # what tells the family from others of its name, safe to print
-
-    @property
-    def label(self) -> str:
-        """The kernel's name as every door spells it, safe to print."""
-        return visible(self.family.label if self.family is not None else label(self.explanation.name))
+    family: Family
 
     @property
     def owner(self) -> str:
         """Whose code it is where that is not one's own CUDA, else ''."""
-        return self.family.owner.title if self.family is not None and self.family.owner.key != "own" else ""
-
-    @property
-    def launches(self) -> int:
-        """How many launches it stands for."""
-        return 1 if self.family is None else self.family.count
+        return self.family.owner.title if self.family.owner.key != "own" else ""
 
 
 def explained(session: Session, families: Iterable[Family]) -> tuple[Explained, ...]:
     """These families of a session with what to change in the launch that stands for each."""
-    meant = tuple(families)
-    differs = session.apart(meant)
-    return tuple(
-        Explained(session.explanation(one.representative), one, visible(" ".join(differs[one.id])))
-        for one in meant
-    )
+    return tuple(Explained(session.explanation(one.representative), one) for one in families)
+
+
+def in_room(family: Family, room: int) -> str:
+    """A family's name in so many columns, cut before what tells it from others; safe to print."""
+    label, apart = visible(family.label), visible(family.title[len(family.label) :])
+    return fit(label, max(room // 2, room - len(apart))) + fit(apart, room // 2)
 
 
 # --- For a terminal of 80 columns -------------------------------------------------------------------------------------
@@ -278,13 +269,8 @@ def _line(one: Explained, width: int) -> str:
     what = (
         named(kernel.losses[0][:1]) if kernel.losses else "at its limit" if kernel.at_limit else "no finding"
     )
-    end = f" {one.apart}: {what}" if one.apart else f": {what}"
-    room = width - len(end) - len(_id(one)) - 13
-    return _cut(f"{_id(one)}{duration(kernel):>9}  {fit(one.label, max(20, room))}{end}", width)
-
-
-def _id(one: Explained) -> str:
-    return f"{one.family.id:<3} " if one.family is not None else ""
+    start, end = f"{one.family.id:<3} {duration(kernel):>9}  ", f": {what}"
+    return _cut(f"{start}{in_room(one.family, max(20, width - len(start + end)))}{end}", width)
 
 
 def block(
@@ -300,10 +286,9 @@ def block(
     """One family: heading, doubts that were not said, so many findings with facts and places, and the conclusion."""
     kernel = one.explanation
     if headed:
-        end = f"{one.apart}  " if one.apart else ""
-        end += duration(kernel) + (f", {one.owner}" if one.owner else "")
-        end += f", {one.launches} launches, the longest:" if one.launches > 1 else ""
-        yield _cut(f"{_id(one)}{fit(one.label, max(20, width - len(end) - 6))}  {end}", width)
+        end = duration(kernel) + (f", {one.owner}" if one.owner else "")
+        end += f", {one.family.count} launches, the longest:" if one.family.count > 1 else ""
+        yield _cut(f"{one.family.id:<3} {in_room(one.family, max(20, width - len(end) - 6))}  {end}", width)
     doubts = [doubt for doubt in kernel.trust if doubt not in said]
     for sentence in doubts[: None if places >= WHOLE else 3 if places else 1]:
         yield from wrapped(sentence, width, "  ! ", "    ")

@@ -418,7 +418,7 @@ def test_plain_words() -> None:
 
 CALLED_FROM_OUTSIDE = {
     "scaled_mm", "to_dataframe", "to_markdown", "_repr_html_", "check_against",  # by users, and by notebooks
-    "active_threads_per_sm", "warps_left", "blocks_left", "active_share",  # of results that users hold
+    "warps_left", "active_share",  # of results that users hold
     "pytest_addoption", "format_help", "writable", "visit_UnaryOp", "visit_BoolOp", "code_generator_class",
     "pytest_runtest_makereport", "setup", "_fill_text",
     "_output_child_pre", "_output_child_post",  # by the libraries whose classes these are

@@ -24,7 +24,7 @@ from gemmprof.analysis.comparison.records import Change, KernelRecord, Measures,
 from gemmprof.analysis.comparison.sides import Match, Side, disassembled, of_launches
 from gemmprof.analysis.comparison.sides import match as paired
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.base.amounts import brief, signed_percent
+from gemmprof.base.amounts import brief, dimensions, signed_percent
 from gemmprof.base.errors import UsageError
 from gemmprof.base.views import Shown
 from gemmprof.model import FamilyKey, Timing
@@ -362,7 +362,7 @@ def _launched_otherwise(before: KernelRecord, after: KernelRecord) -> Iterator[s
     sides = before, after
     words = [
         ("grid", *(record.grid_text for record in sides)),
-        ("block", *("x".join(map(str, record.block)) for record in sides)),
+        ("block", *(dimensions(record.block) for record in sides)),
         ("NVTX range", *("/".join(record.nvtx) or "none" for record in sides)),
     ]
     families = [record.key for record in sides]

@@ -16,6 +16,7 @@ from typing import Literal
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison.records import Code, KernelRecord, opcode_changes
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.inputs.named_figures import titles
 from gemmprof.analysis.reading.report import one_launch
 from gemmprof.base.amounts import ratio, signed_percent
 from gemmprof.base.printable import lower_first
@@ -117,12 +118,16 @@ def changed_counters(before: KernelRecord, after: KernelRecord) -> list[tuple[st
 def _counters(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
     # Instructions first: they say that the kernel did something else, traffic how it went.
     found = changed_counters(before, after) or ()
-    words = []
-    for metric, was, now in sorted(found, key=lambda one: m.counts(one[0]) != "instructions"):
+    known = titles()
+    words: dict[tuple[float, float], str] = {}
+    for metric, was, now in sorted(
+        found, key=lambda one: (m.counts(one[0]) != "instructions", one[0] not in known)
+    ):
         change = signed_percent(100 * (now / was - 1)) if was else f"0 → {now:,.0f}"
-        words.append(f"{m.readable(metric)} {change}")
+        # What ncu counts under several names is told once.
+        words.setdefault((was, now), f"{lower_first(known.get(metric, metric))} {change}")
     if words:
-        yield _first(words, "counters")
+        yield _first([*words.values()], "counters")
 
 
 def clock_change(before: KernelRecord, after: KernelRecord) -> float | None:

@@ -15,7 +15,7 @@ from gemmprof import metrics as m
 from gemmprof.analysis.comparison import records as recorded
 from gemmprof.analysis.comparison.judgement import limit_of
 from gemmprof.analysis.comparison.records import KernelRecord, likeness, measures
-from gemmprof.analysis.inputs.families import census, told_apart
+from gemmprof.analysis.inputs.families import census
 from gemmprof.analysis.inputs.selection import EVERYTHING, Choice, Selection, expand, is_run, one_kernel
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.reading.frame import unpacked_once
@@ -96,14 +96,13 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[rec
         except ReportError:
             digests = {}  # code that cannot be read costs the reason of a change, not the comparison
         whole = {profile.index: profile for profile in reader.profiles(only=positions)}
-    differs = told_apart(middle.family for middle in middles.values())
     found = []
     for key, launches in groups.items():
         middle = middles[key]
         analysis = analyse(whole[middle.index])
         digest = digests.get(middle.index, "")
         identity = known.of[middle.report, middle.index]
-        apart = [*differs[middle.family]]
+        apart = [*identity.apart]
         if each_launch and seen[key[:-1]] > 0:
             apart.append(f"({key[-1]})")
         record = of_launches(identity.label, key, launches, analysis, digest)
@@ -266,6 +265,12 @@ class Match:
     def label(self) -> str:
         """The one spelling of the name; of a renamed kernel both."""
         return " → ".join(dict.fromkeys(record.label for record in (self.before, self.after) if record))
+
+    @property
+    def ids(self) -> str:
+        """``#3``, its family's id, ``#1→#3`` where the later report has another; '' where it has none."""
+        numbers = (record.family for record in (self.before, self.after) if record)
+        return "→".join(dict.fromkeys(f"#{number}" for number in numbers if number is not None))
 
     @property
     def family(self) -> int | None:

@@ -9,8 +9,10 @@ Families are listed by what there is to gain: their time × what the first findi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 
 from gemmprof.analysis.inputs.names import Owner, labels, owner_of
@@ -30,6 +32,7 @@ class Identity:
 
     number: int
     label: str
+    apart: tuple[str, ...] = ()  # what tells the family from others of its name: grid, block … as they differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,37 @@ def census(profiles: Iterable[KernelProfile]) -> Census:
         names.setdefault(report, []).append(profile.name)
     # A name is spelled as in its own report, so that it does not depend on what else was opened.
     spelled = {report: labels(of_report) for report, of_report in names.items()}
+    differs = {report: _told_apart(keys) for report, keys in grouped(found).items()}
+    reports = Counter(family for _, family in found)
     of: dict[Place, Identity] = {}
-    for number, key in enumerate(sorted(found, key=lambda key: -time[key]), 1):
-        of.update(dict.fromkeys(found[key], Identity(number, spelled[key[0]][key[1].name])))
+    for number, (report, family) in enumerate(sorted(found, key=lambda key: -time[key]), 1):
+        where = [f"from {Path(report).name}"] * (reports[family] > 1)
+        one = Identity(number, spelled[report][family.name], (*differs[report][family], *where))
+        of.update(dict.fromkeys(found[report, family], one))
     return Census(of, sum(time.values()))
+
+
+_APART: dict[str, Callable[[str], str]] = {
+    "grid": lambda grid: grid if grid != "0x0x0" else "of no known grid",  # ncu could not profile it
+    "block": "block {}".format,
+    "shared_memory": lambda size: f"shared {size or 'unknown'}",
+    "nvtx": lambda path: f"in {path or 'no range'}",
+}
+"""What families of one name differ in, in words, what is looked at first in front."""
+
+
+def _told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, list[str]]:
+    """What must be named beside the kernel, where one name has several families: only what differs."""
+    found: dict[FamilyKey, list[str]] = {key: [] for key in keys}
+    alike = [*grouped((key.name, key) for key in found).values()]
+    for field, words in _APART.items():
+        parts = [grouped((getattr(key, field), key) for key in group) for group in alike]
+        for by_value in parts:
+            for value, members in by_value.items() if len(by_value) > 1 else ():
+                for key in members:
+                    found[key].append(words(value))
+        alike = [members for by_value in parts for members in by_value.values()]
+    return found
 
 
 def without_values(profile: KernelProfile) -> KernelProfile:
@@ -73,6 +103,7 @@ class Family:
     report: str  # path of the report
     name: str  # the full demangled name
     label: str  # the one spelling of the name for people (`analysis.inputs.names`)
+    apart: tuple[str, ...]  # what tells it from others of its name, in words
     grid: tuple[int, int, int]  # blocks in x, y, z
     block: tuple[int, int, int]  # threads in x, y, z
     shared_memory: int  # static and dynamic, bytes a block
@@ -100,6 +131,11 @@ class Family:
     def id(self) -> str:
         """What to type for it wherever launches are chosen: ``#3``."""
         return f"#{self.number}"
+
+    @property
+    def title(self) -> str:
+        """Its name, with what tells it from others of that name: ``gemm<128> 64x1x1``."""
+        return " ".join((self.label, *self.apart))
 
     @property
     def count(self) -> int:
@@ -161,6 +197,7 @@ def _family(profiles: Sequence[KernelProfile], known: Census, positions: Sequenc
         report=profile.report,
         name=profile.name,
         label=identity.label,
+        apart=identity.apart,
         grid=launch.grid,
         block=launch.block,
         shared_memory=(launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0),
@@ -174,26 +211,6 @@ def _family(profiles: Sequence[KernelProfile], known: Census, positions: Sequenc
         median_ns=median(times.values()) if times else None,
         longest_ns=max(times.values(), default=None),
     )
-
-
-def told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, list[str]]:
-    """What must be named beside the kernel, where one name has several families: only what differs."""
-    found: dict[FamilyKey, list[str]] = {}
-    for families in grouped((key.name, key) for key in keys).values():
-        for key in families:
-            words = {
-                "grid": key.grid if key.grid != "0x0x0" else "of no known grid",  # ncu could not profile it
-                "block": f"block {key.block}",
-                "shared_memory": f"shared {key.shared_memory or 'unknown'}",
-                "nvtx": f"in {key.nvtx or 'no range'}",
-            }
-            alike = families
-            found[key] = []
-            for field, word in words.items():
-                same = [one for one in alike if getattr(one, field) == getattr(key, field)]
-                found[key] += [word] if len(same) < len(alike) else []
-                alike = same
-    return found
 
 
 def by_gain(found: Iterable[Family]) -> tuple[Family, ...]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, get_type_hints
 
+from gemmprof import metrics as m
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.figure import declared, formula_of
-from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses, result_of
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.coalescing import Coalescing
@@ -43,7 +45,7 @@ class Quantity:
     better: str  # ``lower``, ``higher`` or ``neither``
     analysis: type[Any]  # whose result it is read from
     get: Getter  # reads it; None where it was not collected
-    metric: str = ""  # which it is, '' of one that is computed
+    metric: str = ""  # which it is, '' of one that is computed from several
 
 
 def _row(value: str, finder: str, *names: str) -> Getter:
@@ -127,13 +129,13 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("memory", "l1_bytes", "Global loads at L1", "byte", LESS_IS_BETTER, Coalescing, _l1_bytes),
     _figure("memory", "excess_sectors", LESS_IS_BETTER, Coalescing, "excess_share"),
     Quantity("memory", "l2_to_l1", "L2 to L1", "byte", LESS_IS_BETTER,
-             MemoryChart, _row("bytes", "link", "l2", "l1", "read")),
+             MemoryChart, _row("bytes", "link", "l2", "l1", "read"), m.L2_TO_L1_BYTES),
     Quantity("memory", "l1_to_l2", "L1 to L2", "byte", LESS_IS_BETTER,
-             MemoryChart, _row("bytes", "link", "l1", "l2", "write")),
+             MemoryChart, _row("bytes", "link", "l1", "l2", "write"), m.L1_TO_L2_BYTES),
     Quantity("memory", "dram_read", "Device memory reads", "byte", LESS_IS_BETTER,
-             MemoryChart, _row("bytes", "link", "device", "l2", "read")),
+             MemoryChart, _row("bytes", "link", "device", "l2", "read"), m.DRAM_READ_BYTES[0]),
     Quantity("memory", "dram_write", "Device memory writes", "byte", LESS_IS_BETTER,
-             MemoryChart, _row("bytes", "link", "l2", "device", "write")),
+             MemoryChart, _row("bytes", "link", "l2", "device", "write"), m.DRAM_WRITE_BYTES[0]),
     Quantity("memory", "l1_hit_rate", "L1 hit rate", "%", NOT_JUDGED, MemoryChart, _row("hit_rate", "unit", "l1")),
     Quantity("memory", "l2_hit_rate", "L2 hit rate", "%", NOT_JUDGED, MemoryChart, _row("hit_rate", "unit", "l2")),
     Quantity("memory", "local_accesses", "Local memory accesses", "inst", LESS_IS_BETTER,
@@ -167,6 +169,14 @@ WHOLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("dram_read", "dram_write"), ("dram_read", "dram_write")),
     **dict.fromkeys(("shared_loads", "global_loads", "local_accesses"), ("executed",)),
 }
+
+
+@cache
+def titles() -> dict[str, str]:
+    """The titles of metrics that are figures."""
+    declarations = (item for analysis in analyses() for item in declared(result_of(analysis)).values())
+    found = {metric: item.alone or item.title for item in declarations for metric in item.names}
+    return {**found, **{one.metric: one.title for one in QUANTITIES}}
 
 
 def figures(analysis: KernelAnalysis) -> dict[str, float]:

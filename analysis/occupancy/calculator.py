@@ -65,11 +65,6 @@ class Occupancy:
         return self.blocks_per_sm * self.warps_per_block
 
     @property
-    def active_threads_per_sm(self) -> int:
-        """Resident threads; threads that pad a block's last warp do not count."""
-        return self.blocks_per_sm * self.threads_per_block
-
-    @property
     def theoretical_occupancy(self) -> float:
         """Resident warps over the SM's warp slots, 0 to 1."""
         return self.active_warps_per_sm / self.limits.max_warps_per_sm
@@ -110,11 +105,6 @@ class Occupancy:
     def warps_left(self) -> int:
         """Warp slots of the SM that stay empty."""
         return self.limits.max_warps_per_sm - self.active_warps_per_sm
-
-    @property
-    def blocks_left(self) -> int:
-        """Block slots of the SM that stay empty."""
-        return self.limits.max_blocks_per_sm - self.blocks_per_sm
 
     def changed(self, **values: int) -> Occupancy:
         """The answer for the same configuration with some of its values replaced; errors as `occupancy`."""

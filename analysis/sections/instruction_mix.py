@@ -129,11 +129,15 @@ class InstructionMix:
     ratios: Ratios
     executed: int = figure("Executed", "inst", "warp instructions", alone="Instructions executed")
     executed_counter: int | None = figure(
-        "Executed, by its own counter", meaning="counted in another pass", of=metrics.INSTRUCTIONS_EXECUTED
+        "Executed, by its own counter",
+        meaning="counted in another pass",
+        alone="Instructions executed",
+        of=metrics.INSTRUCTIONS_EXECUTED,
     )
     issued: int | None = figure(
         "Issued",
         meaning="above those executed where an instruction was issued again",
+        alone="Instructions issued",
         of=metrics.INSTRUCTIONS_ISSUED,
     )
     executed_per_scheduler: float | None = figure(

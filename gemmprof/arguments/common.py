@@ -28,22 +28,26 @@ DOUBTS_SHOWN = 3  # so many reasons why launches are doubtful are named; the oth
 PIPE_COLUMNS = 200  # width of a table that goes into a file or another program
 
 
+def take_ids(options: argparse.Namespace) -> None:
+    """Ids of families among the inputs (``'#3'``) choose launches, as --kernel does; UsageError for what is none."""
+    ids = [item for item in options.inputs if item.startswith("#") and not os.path.lexists(item)]
+    if not ids:
+        return
+    from gemmprof.analysis.inputs.selection import is_family_id
+
+    if wrong := [item for item in ids if not is_family_id(item)]:
+        raise UsageError(f"'{wrong[0]}' is no family's id", "an id is a # and a number: '#3', '#3,#7'")
+    if options.kernel is not None:
+        fixes = "give one of the two", "--kernel '#3,#7'"
+        raise UsageError(f"{ids[0]} and --kernel both choose kernels", *fixes)
+    options.kernel = ",".join(ids)
+    options.inputs = [item for item in options.inputs if item not in ids]
+
+
 def selection(options: argparse.Namespace) -> Selection:
     """What `declared.SELECTION` was given; UsageError for no regular expression, no position, or ``--top`` below 1."""
-    from gemmprof.analysis.inputs.selection import is_family_id
     from gemmprof.analysis.inputs.selection import selection as selected
 
-    ids = [item for item in getattr(options, "inputs", ()) if is_family_id(item)]
-    if ids:
-        if options.kernel is not None:
-            raise UsageError(
-                f"{ids[0]} and --kernel both choose kernels", "give one of the two", "--kernel '#3,#7'"
-            )
-        options.kernel = ",".join(ids)
-        options.inputs = [item for item in options.inputs if item not in ids]
-    for item in getattr(options, "inputs", ()):
-        if item.startswith("#") and not os.path.lexists(item):
-            raise UsageError(f"'{item}' is no family's id", "an id is a # and a number: '#3', '#3,#7'")
     return selected(options.kernel, options.launch or None, options.nvtx, options.top, options.owner)
 
 

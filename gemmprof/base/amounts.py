@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -197,6 +197,11 @@ def quantity(value: Any, unit: str = "") -> str:
     if unit in _COUNTED and value != 1:
         unit += "s"
     return f"{number(value)} {unit}".rstrip()
+
+
+def dimensions(sizes: Sequence[int]) -> str:
+    """A grid or block as names and files have it: ``128x128x1``; a dash where it is not known."""
+    return "x".join(map(str, sizes)) if any(sizes) else DASH
 
 
 def fit(text: str, limit: int = 60) -> str:

@@ -40,7 +40,7 @@ def size(text: str) -> int:
 
 
 ARGUMENTS = f"""
-reports REPORT*         .ncu-rep files or run directories
+inputs REPORT*          .ncu-rep files or run directories
 {TRUST}{SELECTION}
 [the kernel]
 -t, --threads N>=1      threads per block
@@ -69,11 +69,11 @@ VALUES = values(smem=size, carveout=size)
 def run(options: argparse.Namespace) -> int:
     """Answer in the way that the options ask for."""
     named = [name for name in ("ptxas", "cubin", "stage") if getattr(options, name) is not None]
-    if len(named) + bool(options.reports) > 1:
+    if len(named) + bool(options.inputs) > 1:
         raise UsageError("give one source only: report files, --ptxas, --cubin or --stage")
     if options.ptxas is not None or options.cubin is not None:
         return _from_build(options)
-    if options.reports:
+    if options.inputs:
         return _from_reports(options)
     if options.stage is not None:
         return _from_stage(options)
@@ -271,14 +271,11 @@ def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
 
 def _from_reports(options: argparse.Namespace) -> int:
     """Theoretical beside achieved occupancy of the launches in the reports, and why they differ."""
-    from gemmprof.analysis.session import load_session
-
     for name in ("threads", "regs", "smem", "output", "carveout", "barriers", "cluster", "arch", "gpu"):
         if getattr(options, name) not in (None, []):
             own = f"--{name} does not go with a report, which has numbers of its own"
             raise UsageError(own, "leave out the report, or the option")
-    session = load_session(options.reports, selection=common.selection(options), listed=True)
-    common.name_failures(options, session.failures)
+    session = common.load_inputs(options, listed=True)
     from gemmprof.reports.documents.of_occupancy import profiled
     from gemmprof.reports.terminal.occupancy import launch_parts
 

@@ -124,7 +124,7 @@ def _lines(report: Path, before: Path | None, folder: Path) -> Iterator[str]:
     if before is None:
         for family in session.families[:SHOWN]:
             first = f"; first: {title(family.worst)} {saved(family.worst)}" if family.worst else ""
-            yield f"{family.id} {family.label}: {nanoseconds(family.total_ns)}{first}"
+            yield f"{family.id} {family.title}: {nanoseconds(family.total_ns)}{first}"
         return
     outcome = compare(load_side([before]), load_side([report]), across=ACROSS)
     for kernel in outcome.kernels[:SHOWN]:

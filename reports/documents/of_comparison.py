@@ -8,6 +8,7 @@ from gemmprof.analysis.comparison.gate import GateResult
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.reasons import Reason
 from gemmprof.analysis.comparison.records import Change
+from gemmprof.base.amounts import dimensions
 from gemmprof.base.documents import Document, From, Part, PartOf
 from gemmprof.reports import sentences
 
@@ -127,7 +128,7 @@ def _details(kernel: Compared) -> DiffDetails:
         kernel,
         apart=kernel.record.apart,
         family=None if family is None else f"#{family}",
-        block="x".join(map(str, kernel.record.block)),
+        block=dimensions(kernel.record.block),
         seconds_before=kernel.seconds[0],
         seconds_after=kernel.seconds[1],
         detectable=judgement and judgement.detectable,

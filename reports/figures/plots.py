@@ -168,13 +168,13 @@ def draw_roofs(
     ridges = [roof.ridge(main) for roof in memories if roof.peak > 0]
     intensities = [point.intensity for point in points]
     left = min([*intensities, *(ridge / 3 for ridge in ridges)]) / 2.2
-    right, top = max([*intensities, *ridges]) * 4, main.peak * 2.0
+    highest = max(roof.peak for roof in computes)
+    right, top = max([*intensities, *ridges]) * 4, max(main.peak * 2.0, highest * 1.3)
     bottom = max(min(point.achieved for point in points) / 3.0, top * 1e-6)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(left, right)
     axes.set_ylim(bottom, top)
-    highest = max(roof.peak for roof in computes)
     fastest = max((roof.peak for roof in memories), default=0.0)
     for roof in computes:
         start = max(left, roof.peak / fastest) if fastest else left

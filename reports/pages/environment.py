@@ -144,10 +144,7 @@ _OF_FIGURES: tuple[Callable[..., str], ...] = tuple(
     if name[0] != "_" and getattr(one, "__module__", "") == amounts.__name__
 )
 _OF_OTHERS: dict[str, Callable[..., Any]] = {
-    **{
-        one.__name__: one
-        for one in (formatting.dimensions, formatting.extent, formatting.change_text, formatting.moment, heat)
-    },
+    **{one.__name__: one for one in (formatting.change_text, formatting.moment, heat)},
     **{one.__name__: one for one in (in_words, lower_first, listed, formulas, code, marked, options)},
     **{one.__name__: one for one in (explanations.conclusion, explanations.how_predicted, sentences.named)},
     "base_name": base_name,

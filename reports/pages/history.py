@@ -15,7 +15,7 @@ from typing import Any
 from gemmprof.analysis.history.changes import Change, Level, Point, levels
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.reports.figures.svg import drawing
-from gemmprof.reports.formatting import counted, grid, nanoseconds
+from gemmprof.reports.formatting import counted, nanoseconds
 from gemmprof.reports.pages.environment import document, filled
 
 MOST_SERIES = 60  # pictures on one page; a phone does not take more
@@ -62,7 +62,7 @@ class Card:
         """Grid, card, kind of time, runs."""
         first, last = self.series[0], self.series[-1]
         facts = (
-            f"grid {grid(first.grid)}" if first.grid else "",
+            f"grid {first.grid}" if first.grid else "",
             first.device,
             "under the profiler" if first.kind == "profiled" else "timed without profiler",
             f"{counted(len(self.series), 'run')}, {first.origin.recorded_at:%Y-%m-%d} to "

@@ -222,6 +222,7 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
         anchor = anchors.get((place.file, place.line) if on_line else place.address)
         return f"{prefix}{anchor}" if anchor else ""
 
+    assert page.family is not None  # a session's pages have families
     return filled(
         "kernel.html",
         page=page,

@@ -355,12 +355,12 @@ class Overview:
         """The same launches grouped, in the one order of `analysis.inputs.families`."""
         session, plan = self.session, self.plan
         explained = [family.explained(session.explanation(family.representative)) for family in plan.families]
-        rows, differs = [], session.apart(explained)
+        rows = []
         for family in by_gain(explained):
             limit = session.whole(family.representative).verdict.limited_by
             reports = _report_names(session.kernels[member] for member in family.members)
             page = plan.by_launch.get(family.representative)
-            apart = " · ".join(word for word in differs[family.id] if not word.startswith("in "))
+            apart = " · ".join(word for word in family.apart if not word.startswith(("in ", "from ")))
             rows.append(FamilyRow(family, page, reports, "" if limit == "unknown" else limit, apart))
         return tuple(rows)
 

@@ -13,7 +13,7 @@ from gemmprof.analysis.comparison.outcome import Outcome
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
-from gemmprof.analysis.sections.roofline import MemoryRoof, Roofline
+from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.analysis.session import Session
@@ -21,7 +21,7 @@ from gemmprof.base.printable import visible
 from gemmprof.model import Finding
 from gemmprof.reports import sentences
 from gemmprof.reports.facts import facts, headline, run_facts, tiles
-from gemmprof.reports.formatting import change_text, extent, nanoseconds, ratio, times
+from gemmprof.reports.formatting import change_text, dimensions, nanoseconds, ratio, times
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, filled
 from gemmprof.reports.pages.ladder_page import Overview
@@ -155,7 +155,7 @@ def _family_rows(found: Sequence[Family]) -> list[dict[str, str]]:
             "time": nanoseconds(family.total_ns),
             "share": ratio(family.share),
             "spread": times(family.spread),
-            "grid": extent(family.grid),
+            "grid": dimensions(family.grid),
             "to change first": title(family.worst) if family.worst is not None else "",
             "saves": ratio(family.worst.saves, 0) if family.worst is not None else "",
         }
@@ -222,10 +222,6 @@ def _occupancy(name: str) -> Column:
     return "float64", lambda one, _: one.field(LaunchOccupancy, f"{name}_percent")
 
 
-def _device_bandwidth(roofs: Sequence[MemoryRoof]) -> float | None:
-    return next((roof.achieved for roof in roofs if roof.level == "dram"), None)
-
-
 def _size(what: str, at: int) -> Column:
     return "int64", lambda one, _: getattr(one.profile.launch, what)[at]
 
@@ -251,7 +247,9 @@ _COLUMNS: dict[str, Column] = {
     "flops": ("float64", lambda one, _: one.field(Roofline, "main", "achieved")),
     "bytes_per_second": (
         "float64",
-        lambda one, _: _device_bandwidth(one.field(Roofline, "memory_roofs") or ()),
+        lambda one, _: next(
+            (f.achieved for f in one.field(Roofline, "memory_roofs") or () if f.level == "dram"), None
+        ),
     ),
     **{f"{name}_occupancy_percent": _occupancy(name) for name in ("theoretical", "achieved")},
     "main_stall": ("string", lambda one, _: one.field(WarpStates, "main_stall", "reason", "key")),

@@ -19,6 +19,7 @@ from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.source_view import SassLine, SourceView
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session
+from gemmprof.base.amounts import dimensions
 from gemmprof.base.buckets import write_text, written
 from gemmprof.base.documents import json_text
 from gemmprof.base.errors import UsageError
@@ -165,8 +166,8 @@ class _Trace:
         stream = f"stream {profile.launch.stream}" if profile.launch.stream is not None else "launches"
         track = self._track((process, stream), name=visible(stream), parent_uuid=process)
         shape = {
-            "grid": " × ".join(map(str, profile.launch.grid)),
-            "block": " × ".join(map(str, profile.launch.block)),
+            "grid": dimensions(profile.launch.grid),
+            "block": dimensions(profile.launch.block),
             "launch": str(profile.index),
             "kernel": profile.name,
         }

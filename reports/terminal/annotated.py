@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from gemmprof.analysis.explanation.code.live import live_in
+from gemmprof.analysis.reading.lookup import is_disassembled
 from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import SassLine, SourceView
 from gemmprof.analysis.session import Session
@@ -24,7 +25,7 @@ def annotated(session: Session, *, width: int) -> Iterator[Text]:
     """The source of each family's longest launch, the family with most time first."""
     for family in session.by_time:
         kernel = session.whole(family.representative, code=True)
-        yield Text(visible(f"{family.id} {family.label}"), style="bold")
+        yield Text(visible(f"{family.id} {family.title}"), style="bold")
         view = kernel.get(SourceView)
         if isinstance(view, SourceView):
             yield from _of_view(view, width)
@@ -36,7 +37,8 @@ def annotated(session: Session, *, width: int) -> Iterator[Text]:
 def _of_view(view: SourceView, width: int) -> Iterator[Text]:
     live = live_in(view)
     lines = view.by_own_line
-    yield Text(f"{'samples':>8} {'live':>5} {'line':>6}  source", style="dim")
+    what = f"{'line':>6}  source" if lines else f"{'':>6}  address  instruction"
+    yield Text(f"{'samples':>8} {'live':>5} {what}", style="dim")
     if not lines:
         yield Text("no line information (compile with -lineinfo): the hottest instructions", style="dim")
         yield from _instructions(view, view.sass, live, width, 4 * INSTRUCTIONS)
@@ -74,8 +76,9 @@ def _instructions(
         if not share:
             continue
         reason = next(iter(item.counters.stalls), "").replace("_", " ")
-        code = f"    {item.sass.strip():<44}" + (f" {reason}" if reason else "")
-        yield _row(share, str(live[item.index]) if live else "", f"{item.offset:04x}", code, width, "cyan")
+        known = item.sass.strip() if is_disassembled([item.sass]) else "not disassembled"
+        code = f"{format(item.offset, '04x'):>7}  {known:<44}" + (f" {reason}" if reason else "")
+        yield _row(share, str(live[item.index]) if live else "", "", code, width, "cyan")
 
 
 def _row(share: float | None, live: str, place: str, code: str, width: int, style: str) -> Text:

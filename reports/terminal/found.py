@@ -36,7 +36,7 @@ def parts(answer: FindDocument, *, width: int) -> Iterator[RenderableType]:
             # As one would type it here; the JSON has it whole.
             where = f"{item.report.removeprefix(here)} launch {item.launch}"
             values = [quantity(item.values[name], units[name]) for name in shown]
-            name_of = Text(f"{item.label}\n  {where} {item.family}")
+            name_of = Text(f"{item.family} {item.label}\n  {where}")
             table.add_row(name_of, nanoseconds(item.duration_ns), *values)
         yield table
     more = answer.matches - len(answer.found)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from gemmprof.analysis.history.changes import FEWEST, Change, Point, levels
 from gemmprof.analysis.inputs.names import labels
-from gemmprof.reports.formatting import counted, grid, nanoseconds, times
+from gemmprof.reports.formatting import counted, nanoseconds, times
 from gemmprof.reports.history.store import Series
 from gemmprof.reports.terminal import columns
 
@@ -47,9 +47,9 @@ def plots(
             yield Text(f"  no step found{few}")
 
 
-def _named(kernel: str, extent: str) -> str:
+def _named(kernel: str, grid: str) -> str:
     """A series' kernel with its grid, where it has one."""
-    return f"{kernel}, grid {grid(extent)}" if extent else kernel
+    return f"{kernel}, grid {grid}" if grid else kernel
 
 
 def sentence(change: Change) -> str:

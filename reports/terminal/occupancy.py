@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy import calculator
 from gemmprof.analysis.occupancy.calculator import Occupancy
-from gemmprof.base.amounts import DASH, counted
+from gemmprof.base.amounts import DASH, counted, dimensions
 from gemmprof.base.errors import OccupancyError
 from gemmprof.base.printable import visible
 from gemmprof.base.spread import grouped
@@ -147,9 +147,10 @@ def launch_parts(session: Session, width: int) -> Iterator[RenderableType]:
     for family in session.by_time:
         kernel = session.kernels[family.representative]
         profile, result = kernel.profile, kernel.get(LaunchOccupancy)
-        launch = f"{profile.device.name}, {profile.launch.blocks:,} × {profile.launch.threads_per_block:,}"
+        sizes = [dimensions(of) for of in (profile.launch.grid, profile.launch.block) if any(of)]
+        launch = ", ".join(filter(None, (profile.device.name, " of ".join(sizes))))
         if family.count > 1:
             launch += f", the longest of {family.count:,} launches"
-        yield _table([[(visible(f"{family.id} {family.label}"), "bold"), (launch, "dim")]])
+        yield _table([[(visible(f"{family.id} {family.title}"), "bold"), (launch, "dim")]])
         yield rows_table(rows(result, ALL_ROWS) or [(str(result), "", "")], width=width)
         yield ""

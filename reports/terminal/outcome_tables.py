@@ -165,7 +165,7 @@ def baseline_parts(name: str, kept: Baseline) -> Iterator[RenderableType]:
         code = kernel.code.instructions if kernel.code is not None else 0
         size = "" if registers is None else f"{registers:g}", f"{code:,}" if code else ""
         times = str(kernel.launches), formatting.quantity(kernel.seconds, "s")
-        grid = formatting.grid(kernel.grid_text)
+        grid = formatting.dimensions(kernel.grid)
         device = [] if where else [Text(kernel.origin.device)]
         table.add_row(Text(kernel.title), grid, *times, *size, *device)
     yield table

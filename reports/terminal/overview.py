@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
-from gemmprof.base.amounts import DASH
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.reports.facts import counters_of, facts, headline, nothing_found, unexplained, whose
-from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times, wrapped
+from gemmprof.reports.formatting import dimensions, fit, nanoseconds, ratio, times, wrapped
 from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import ALL_ROWS, MOST, rows_table
 from gemmprof.reports.terminal.section_tables import parts as section_parts
-from gemmprof.reports.words import (
-    WHOLE,
-    Explained,
-    block,
-    is_known,
-    no_finding,
-    place,
-    too_little,
-)
+from gemmprof.reports.words import WHOLE, Explained, block, in_room, is_known, no_finding, place, too_little
 from gemmprof.reports.words import title as finding_title
 
 if TYPE_CHECKING:
@@ -132,12 +124,10 @@ def front(
     gains = any(family.worst is not None for family in found)
     first, last = ("gain in all", "to change first") if gains else ("share", "kernel")
     yield f"{first:>11}{'time':>10}{'launches':>10}  {'' if below else last}".rstrip()
-    differs = session.apart(found)
     for family in found:
-        name = " ".join((family.label, *differs[family.id]))
         shown = family.share
         if gains or below:
-            yield f"{family.id:<5}{_name(family, name, width - 5)}"
+            yield f"{family.id:<5}{in_room(family, width - 5)}"
         if gains:
             shown = None if family.worst is None or shown is None else family.worst.saves * shown
         start = f"{'' if gains or below else family.id:<5}{ratio(shown):>6}{nanoseconds(family.total_ns):>10}"
@@ -148,7 +138,7 @@ def front(
                 yield f"{'':<5}{_first_to_change(session, family, width - 5)}"
             continue
         room = width - len(start)
-        yield start + (_first_to_change(session, family, room) if gains else _name(family, name, room))
+        yield start + (_first_to_change(session, family, room) if gains else in_room(family, room))
     if left := total - len(found):
         whole, shares = (sum(one.share or 0.0 for one in some) for some in (session.by_time, found))
         rest = f" with {ratio(max(0.0, whole - shares))} of the time" if whole else ""
@@ -160,19 +150,11 @@ def front(
     yield from [line for line in ways if len(line) <= width][:1]
 
 
-def _name(family: Family, name: str, room: int) -> str:
-    """The name, cut before what tells it from others."""
-    apart = visible(name[len(family.label) :])
-    return fit(visible(family.label), max(room // 2, room - len(apart))) + fit(apart, room // 2)
-
-
 def _first_to_change(session: Session, family: Family, room: int) -> str:
     """What saves most, how much of the family's time, and where, as far as there is room for that."""
     owner = "" if family.owner.key == "own" else f"{family.owner.title}, "
     if family.worst is None:
-        known = session.kernels[family.representative].profile.profiled
-        nothing = no_finding(session.explanation(family.representative))
-        said = f"{owner}{nothing if known else 'ncu could not profile it'}"
+        said = owner + no_finding(session.explanation(family.representative))
         return fit(said if len(said) <= room else said.partition(":")[0], room)
     what = f"{owner}{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it"
     first = next(iter(family.worst.places), None)
@@ -186,17 +168,18 @@ def _first_to_change(session: Session, family: Family, room: int) -> str:
 
 def families_table(found: Sequence[Family], session: Session, *, width: int) -> Table:
     """One row a family, the most to gain first, with what to change first; names fold, so that none is cut."""
-    wide = width >= NARROW
+    wide, several = width >= NARROW, len({one.report for one in found}) > 1
     numbers = (">!count", ">!time", ">!share", *((">!spread", ">!grid") if wide else ()))
     table = columns("!id", *numbers, "kernel", padding=(0, 1, 0, 0), header_style="bold")
     for family in found:
         name = f"{visible(family.label)}\n  {family.owner.title}"
         name += f", in {visible(family.path)}" if family.nvtx else ""
+        name += f", of {visible(Path(family.report).name)}" if several else ""
         if family.worst is not None:
             name += f"\n  {finding_title(family.worst)}: saves {ratio(family.worst.saves, 0)}"
         cells = [family.id, f"{family.count:,}", nanoseconds(family.total_ns), ratio(family.share)]
         if wide:
-            cells += [times(family.spread), extent(family.grid) if any(family.grid) else DASH]
+            cells += [times(family.spread), dimensions(family.grid)]
         table.add_row(*cells, Text(name))
     return table
 
@@ -210,10 +193,10 @@ def kernel_parts(
     if family.count > 1:
         where += f", the {'first' if family.total_ns is None else 'longest'} of {family.count:,}"
     where = ", ".join(filter(None, (where, whose(profile), family.owner.title)))
-    yield Text(visible(f"{family.id} {family.label}  ({where})"), style="bold")
+    yield Text(visible(f"{family.id} {family.title}  ({where})"), style="bold")
     if not sections:  # in full, what to change follows
         said = kernel.verdict.figures if whole else kernel.verdict.paragraph
-        yield Text("\n".join(wrapped(visible(said), max(30, width - 1))))
+        yield Text("\n".join(wrapped(visible(said), max(30, min(width, PROSE) - 1))))
         yield Text()
     if profile.profiled and not sections and not is_known(kernel.explanation):
         counted = counters_of(kernel)

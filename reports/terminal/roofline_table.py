@@ -42,7 +42,10 @@ def name_of(page: KernelPage) -> str:
     """Stage and problem, else the family's id and the kernel's name (untrusted text)."""
     if page.problem is not None:
         return f"{page.label} {page.problem.label}"
-    return f"{page.family.id} {page.label}" if page.family is not None else page.label
+    if page.family is None:
+        return page.label
+    which = f", launch {page.analysis.profile.index}" if page.family.count > 1 else ""
+    return f"{page.family.id} {page.family.title}{which}"
 
 
 def parts(pages: Sequence[KernelPage], *, width: int = WIDE) -> Iterator[RenderableType]:

@@ -42,7 +42,7 @@ from gemmprof.base.amounts import (
 from gemmprof.base.amounts import occupancy as occupancy_text
 from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
-from gemmprof.reports.formatting import DASH, extent, figure_text
+from gemmprof.reports.formatting import DASH, dimensions, figure_text
 from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:
@@ -181,9 +181,9 @@ def _memory_roofs(result: Roofline) -> Iterator[Row]:
 
 
 def _launch(result: Launch, most: int) -> Iterator[Row]:
-    yield "Grid", extent(result.grid), counted(result.blocks, "block")
+    yield "Grid", dimensions(result.grid), counted(result.blocks, "block")
     threads, warps = counted(result.threads_per_block, "thread"), counted(result.warps_per_block, "warp")
-    yield "Block", extent(result.block), f"{threads}, {warps}"
+    yield "Block", dimensions(result.block), f"{threads}, {warps}"
     yield from _figures(result)
     if result.idle_lanes:
         yield "Idle lanes", str(result.idle_lanes), "of the last warp of each block"

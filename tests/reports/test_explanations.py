@@ -14,6 +14,7 @@ from pathlib import Path
 import in_process
 import pytest
 from json_formats import violations
+from profiles import launch
 from recorded_data import DATA, ROOT, ReadRecorded
 from rich.console import Console
 
@@ -78,12 +79,14 @@ def test_a_budget_is_kept(recorded: ReadRecorded, budget: int) -> None:
 def test_foreign_text_stays_code(recorded: ReadRecorded) -> None:
     hostile = "evil`` <script>alert(1)</script>\n# heading ![x](http://a) ```\n::error::x \x1b[31m"
     profile = recorded("flaws_spills", source=True)[0]
-    made = explain(replace(profile, name=hostile))
+    (one,) = told(replace(profile, name=hostile))
+    made = one.explanation
     place = replace(made.findings[0].places[0], text=hostile, file="/tmp/`x`/\x1b]8;;a\x07b.cu")
     made = replace(made, findings=(replace(made.findings[0], places=(place,)), *made.findings[1:]))
-    for text in (markdown([Explained(made)]), screen([Explained(made)])):
+    one = replace(one, explanation=made)
+    for text in (markdown([one]), screen([one])):
         assert "\x1b" not in text and "\x07" not in text
-    shown = markdown([Explained(made)])
+    shown = markdown([one])
     assert "\n# heading" not in shown
     fence = code(hostile)
     run = fence[: len(fence) - len(fence.lstrip("`"))]
@@ -144,10 +147,9 @@ def test_the_summary_of_a_run_says_what_to_change_first() -> None:
 
 
 def test_one_kernel_that_is_left_out_is_one() -> None:
-    def kernel(number: int) -> Explained:
-        return Explained(Explanation(number, "a.ncu-rep", f"kernel_{number}(int)", (), 1e3, (), None, ()))
-
-    two, three = [kernel(1), kernel(2)], [kernel(1), kernel(2), kernel(3)]
+    (one,) = told(launch())
+    made = replace(one, explanation=Explanation(0, "a.ncu-rep", "kernel(int)", (), 1e3, (), None, ()))
+    two, three = [made] * 2, [made] * 3
     assert "1 more family is left out." in markdown(two, budget=45)
     assert "2 more families are left out." in markdown(three, budget=45)
     assert screen(two, lines=1).endswith("and 1 more family: --all shows all, '#3' behind it one.")
@@ -186,5 +188,5 @@ def test_the_floor_of_a_kernel_on_dram_is_its_bytes_over_what_the_card_does() ->
 def test_what_needs_next_to_none_of_the_time_is_not_said(recorded: ReadRecorded) -> None:
     """One block of a few threads: it waits, and two units that are busy for 2 and 3 % of the time tell nothing."""
     tiny = next(one for one in recorded("flaws_occupancy", source=True) if "tiny_grid" in one.name)
-    text = " ".join(screen([Explained(explain(tiny))]).split())
+    text = " ".join(screen(told(tiny)).split())
     assert "What would need most of its time alone: exposed latency 85 %. Exposed latency is" in text

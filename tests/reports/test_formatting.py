@@ -36,7 +36,7 @@ from gemmprof.reports import words
         (f.ratio(0.5), "50.0 %"),
         (f.times(1.455), "1.46×"),
         (f.hertz(1.98e9), "1.98 GHz"),
-        (f.dimensions((32, 1024, 1)), "32 × 1,024 × 1"),
+        (f.dimensions((32, 1024, 1)), "32x1024x1"),
         (f.quantity(3.0e9, "byte/second"), "3 GB/s"),
         (f.quantity("a name", "byte"), "a name"),
     ],

@@ -37,6 +37,7 @@ from gemmprof.model.profiles import NOTABLE
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.html import Report, index_article, kernel_article
 from gemmprof.reports.terminal import overview
+from gemmprof.reports.terminal.roofline_table import kernels, name_of
 
 TRANSFORMER = ROOT / "docs" / "examples" / "recorded" / "transformer.ncu-rep.xz"
 RECORDED = Path(gemmprof.__file__).parent / "recorded"
@@ -411,6 +412,7 @@ def test_every_door_says_the_same(
         one.id: Row(one.id, one.label, one.count, round(100 * one.worst.saves) if one.worst else 0)
         for one in families
     }
+    apart_of = {one.id: one.apart for one in families}
     by_launch = sorted(families, key=lambda one: one.members[0])
     orders = {
         "gain": [one.id for one in families],
@@ -426,12 +428,12 @@ def test_every_door_says_the_same(
             wrong.append(f"{name}: {told} for {order}")
         for row in answer.rows:
             same = truth.get(row.id)
-            # A comparison and the front door say behind the name what tells it from others of that name.
+            # Texts say behind the name what tells it from others of that name.
             apart = (
                 same is not None
-                and ("diff" in name or name == "REPORT")
                 and "JSON" not in name
                 and (row.name.startswith(f"{same.name} ") or inside(row.name.rpartition(" ")[0], same.name))
+                and row.name.rpartition(" ")[2] in " ".join(apart_of[row.id])
             )
             if same is None or not (apart or inside(row.name, same.name)):
                 wrong.append(f"{name}: {row.id} is called {row.name!r}, not {same and same.name!r}")
@@ -468,11 +470,43 @@ def test_families_of_one_name_are_told_apart_where_they_are_listed(
 ) -> None:
     asked = Asked(DATA / "launches_same_kernel.ncu-rep.xz", printed, found)
     explained, page = printed("explain", str(asked.path), "--all"), str(index_article(asked.pages))
-    words = asked.session.apart(asked.session.families)
+    words = {one.id: one.apart for one in asked.session.families}
     assert len({" ".join(one) for one in words.values()}) == len(words) == 4
     for id_, (grid,) in words.items():
-        assert re.search(rf"^{id_}  saxpy  {grid}  \d", explained, re.MULTILINE), id_
+        assert re.search(rf"^{id_}  saxpy {grid}  \d", explained, re.MULTILINE), id_
         assert f'<span class="idea">{grid}</span>' in page
+
+
+def test_a_kernel_that_two_reports_hold_is_told_with_its_report(printed: Printed) -> None:
+    """A folder of reports before and after a change had two rows of each name."""
+    recorded = TRANSFORMER.parent
+    pair = [str(recorded / f"{name}.ncu-rep.xz") for name in ("gelu", "gelu_fixed")]
+    for words in ([], ["explain"], ["show"]):
+        said = printed(*words, *pair)
+        assert all(re.search(rf"gelu.*?\b(from|of) {Path(path).name}", said, re.DOTALL) for path in pair), (
+            said
+        )
+    assert "from gelu" not in printed(pair[0])
+
+
+def test_an_id_stands_behind_options_too(printed: Printed) -> None:
+    """What the front door tells to type was refused behind an option."""
+    path = str(DATA / "flaws_tensor.ncu-rep.xz")
+    for command, *options in (["show", "--source"], ["explain", "--all"], ["occupancy", "--owner", "own"]):
+        behind = printed(command, path, *options, "#2")
+        assert behind == printed(command, path, "#2", *options) and "#2 wmma" in behind.replace("  ", " ")
+
+
+def test_each_point_of_a_family_says_its_launch() -> None:
+    names = [name_of(page) for page in kernels(load_session([LAUNCHES], listed=True))]
+    assert len(set(names)) == len(names) > 100
+
+
+def test_versions_and_dates_are_those_of_every_report(printed: Printed) -> None:
+    said = printed("show", str(DATA / "flaws_tensor.ncu-rep.xz"), str(TRANSFORMER))
+    assert re.search(
+        r"ncu [\d.]+, [\d.]+ · [\d-]+ [\d:]+ UTC to [\d-]+ [\d:]+ UTC|ncu [\d.]+ · .* UTC to .* UTC", said
+    )
 
 
 def test_what_a_point_lacks_is_named_in_json_as_in_the_table(tmp_path: Path, printed: Printed) -> None:

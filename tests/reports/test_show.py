@@ -97,7 +97,7 @@ def test_every_section_of_every_recorded_report_has_rows_of_text(
 
 def test_one_of_a_thing_is_told_as_one() -> None:
     told = [" ".join(row) for row in rows(analyse(launch()).results["launch"])]
-    assert "Grid 1 1 block" in told and "Block 32 32 threads, 1 warp" in told
+    assert "Grid 1x1x1 1 block" in told and "Block 32x1x1 32 threads, 1 warp" in told
 
 
 def test_a_hostile_name_prints_harmlessly() -> None:

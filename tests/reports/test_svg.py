@@ -4,6 +4,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from page_sessions import HOSTILE, LARGE, SMALL
@@ -48,6 +49,18 @@ def test_a_figure_is_well_formed_themed_and_without_inline_styles(roofs: Rooflin
 def test_text_stays_text(roofs: Roofline) -> None:
     texts = "".join(ElementTree.fromstring(svg_of(figures.kernel_roofline(roofs))).itertext())
     assert "arithmetic intensity" in texts and "FP32" in texts and "Device memory" in texts
+
+
+def test_a_roof_above_the_main_one_lies_within_the_picture(roofs: Roofline) -> None:
+    """FP32's, of a kernel of FP64: its name was cut at the upper edge."""
+    assert roofs.main is not None
+    above = replace(roofs.main, key="above", label="above", peak=2.0 * roofs.main.peak)
+    picture = figures.kernel_roofline(replace(roofs, compute_roofs=(*roofs.compute_roofs, above)))
+    assert picture is not None
+    (axes,) = picture.figure.axes
+    assert (
+        axes.get_ylim()[1] > 1.2 * max(max(line.get_ydata()) for line in axes.lines) >= 2.2 * roofs.main.peak
+    )
 
 
 def test_ids_carry_the_prefix_and_references_resolve(roofs: Roofline) -> None:

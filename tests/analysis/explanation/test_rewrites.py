@@ -18,7 +18,7 @@ from profiles import BASE
 from recorded_data import DATA, one_launch, study_reports
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import prediction
+from gemmprof.analysis.explanation import engine, prediction
 from gemmprof.analysis.explanation.causes.access import narrow_access
 from gemmprof.analysis.explanation.causes.arithmetic import (
     double_precision,
@@ -56,12 +56,12 @@ from gemmprof.analysis.explanation.demands.footprint import arrays, distinct_alo
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Work, work
-from gemmprof.analysis.explanation.engine import detect, explain
+from gemmprof.analysis.explanation.engine import detect
 from gemmprof.analysis.explanation.levers import is_debug_build
 from gemmprof.analysis.opcodes import parse
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.gpu.arch import WARP
-from gemmprof.model import Finding, Instances, KernelProfile
+from gemmprof.model import Explanation, Finding, Instances, KernelProfile
 
 SETS = (
     *(
@@ -113,18 +113,38 @@ def model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
+def studies_of(recording: Path) -> dict[str, dict[str, Any]]:
+    """A recording's studies by their names."""
+    listed = json.loads((recording / "studies.json").read_text("utf-8"))["studies"]
+    return {one["study"]: one for one in listed}
+
+
+@cache
 def study(name: str, side: str = "", sets: Sequence[Path] = SETS) -> tuple[KernelProfile, dict[str, float]]:
     """The flawed kernel of a study, or a fixed side, and what each fix saved."""
-    of, one = next(
-        (of, one)
-        for of in sets
-        for one in json.loads((of / "studies.json").read_text("utf-8"))["studies"]
-        if one["study"] == name
-    )
+    of = next(of for of in sets if name in studies_of(of))
+    one = studies_of(of)[name]
     flawed = one["kernel"]
     came = {fix["side"]: 1.0 - fix["time_ns"] / flawed["time_ns"] for fix in one["fixes"]}
     shown = next((fix for fix in one["fixes"] if fix["side"] == side), flawed)
-    return one_launch(study_reports(of) / shown["report"], shown["launch"]), came
+    launch = one_launch(study_reports(of) / shown["report"], shown["launch"])
+    KEPT[id(launch)] = launch
+    return launch, came
+
+
+KEPT: dict[int, KernelProfile] = {}
+"""The launches of studies, by their `id`: they stay, as `study` keeps them."""
+TOLD: dict[tuple[int, bool], Explanation] = {}
+
+
+def explain(launch: KernelProfile) -> Explanation:
+    """What is told of a launch: of one of a study once, however many tests ask."""
+    if KEPT.get(id(launch)) is not launch:
+        return engine.explain(launch)
+    key = id(launch), prediction.calibration() is MODEL_ALONE
+    if key not in TOLD:
+        TOLD[key] = engine.explain(launch)
+    return TOLD[key]
 
 
 def found(name: str, cause: str) -> Finding:
@@ -1977,6 +1997,6 @@ def test_what_was_tried_is_told(kind: str, name: str) -> None:
 def test_a_state_machine_in_registers_is_explained_in_bounded_room() -> None:
     """Each register of it holds one of many values in each state: without a bound there were millions of symbols."""
     launch, _ = study("formula_with_its_stack_in_local", "registers")
-    explain(launch)
+    engine.explain(launch)
     made = [one for one in gc.get_objects() if isinstance(one, Values)]
     assert made and max(len(one._symbols) for one in made) < 2 * MOST_SYMBOLS

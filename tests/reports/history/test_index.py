@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from scale import few
+from scale import few, inputs
 
 from gemmprof.analysis.history.changes import Origin, Point, changes, steps_in
 from gemmprof.reports.history import store as history_store
@@ -70,8 +70,10 @@ def test_series_are_those_of_the_points(store: HistoryStore) -> None:
     assert list((store.folder / "records").glob("compact-*"))
     points, series = by_kernel(store), {one.kernel: one for one in store.series()}
     assert series.keys() == points.keys()
-    for name, expected in points.items():
+    for number, (name, expected) in enumerate(points.items()):
         assert len(expected) == (40 if int(name.split()[1]) < 30 else 3)
+        if number % inputs(4, 1):
+            continue
         assert store.series(f"^{name}$") == [series[name]]
         assert store.points([series[name]]) == {expected[0].series: expected}
         found = series[name]
