@@ -1746,6 +1746,20 @@ def test_a_search_between_two_barriers_is_no_step_of_a_reduction() -> None:
     assert "barriers" not in said
 
 
+def test_what_all_rounds_reduce_is_reduced_once() -> None:
+    """A minimum of each round's distances, of which only the least of all is wanted; not a score of each round, nor a
+    maximum that the round's exponentials are scaled by.
+    """
+    once = "reduced once, behind the loop"
+    ways = {one.cause: one for one in detect(work(study("triton_nearest_minimum_each_step")[0]))}
+    reduced = next(way for way in ways["barriers"].variants if way.name == once)
+    assert reduced.fix.keep is not None and reduced.fix.keep.min() == pytest.approx(1 / 256)
+    assert reduced.fix.registers > 0 and reduced.fix.instructions["fma"] > 0
+    for name in ("triton_negatives_scored_one_by_one", "triton_attention_four_warps"):
+        said = detect(work(study(name)[0]))
+        assert once not in {way.name for one in said for way in one.variants}
+
+
 def test_what_is_only_loaded_alike_is_no_arithmetic() -> None:
     """Eight lanes load the ends of their string: no function is computed there."""
     said = {
