@@ -15,6 +15,7 @@ import numpy as np
 
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.code.flow import BARRIER
+from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.resources import is_float
 from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, LINES, LINK, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -110,18 +111,23 @@ def calibration() -> Calibration:
     return Calibration(**json.loads(Path(__file__).with_name("calibration.json").read_text("utf-8")))
 
 
-def room(model: TimeModel) -> float | None:
+def room(model: TimeModel, *, laid_out_anew: bool = False) -> float | None:
     """Share of the time that has no reason to stay; None where the report does not say what was executed.
 
     What stays: floating-point arithmetic, for which a kernel is written, as its share of the instructions of full warps
     or of the tensor cores' time; the time that DRAM needs; the wait for the busiest SM; starting and ending a launch.
+
+    Args:
+        laid_out_anew: without the arithmetic as it is shared out now, to lanes that compute what masks throw away, or
+            what others have, too.
     """
     work = model.work
     if not work.total_executed or not work.duration:
         return None
     floats = float(work.threads[work.where(is_float)].sum()) / (WARP * work.total_executed)
     units = (work.loads[key].share for key in NEEDED if key in work.loads)
-    return max(0.0, 1.0 / work.imbalance - max((floats, *units)) - _ends(work))
+    stays = max(units, default=0.0) if laid_out_anew else max((floats, *units))
+    return max(0.0, 1.0 / work.imbalance - stays - _ends(work))
 
 
 def _ends(work: Work) -> float:
@@ -144,6 +150,11 @@ class Predictor:
     def room(self) -> float | None:
         """Share of the time that has no reason to stay; None where nobody knows, and nothing is calibrated."""
         return room(self.model) if self._calibrated else None
+
+    @cached_property
+    def _room_of_tiles(self) -> float | None:
+        """The same where a compiler shares out tiles to threads; None elsewhere."""
+        return room(self.model, laid_out_anew=True) if compiled_by_triton(self.model.work) else None
 
     def quick(self, fix: Fix) -> float:
         """What a change saves, without an interval."""
@@ -179,7 +190,11 @@ class Predictor:
         needed = max(terms.get("tensor", 0.0), dram + min(dram, _ends(self.model.work)))
         found = found.at_most(max(0.0, 1.0 - needed))
         room = min(self.room, variant.most)
-        if self._accesses_stay(fix):
+        stay = self._accesses_stay(fix)
+        if not stay and self._room_of_tiles is not None:
+            # With its loads and stores all that is done to a tile is laid out and compiled anew.
+            room, variant = self._room_of_tiles, replace(variant, counted=())
+        if stay:
             # What warps execute and move beside what goes stays, so do the launch's start and end: that takes time.
             # What lies in shared memory, and less of it then, is written anew: past L1 all stays.
             keys = terms if fix.resources.get(LINES, 1.0) == 1.0 else BELOW_L1

@@ -1760,6 +1760,15 @@ def test_what_all_rounds_reduce_is_reduced_once() -> None:
         assert once not in {way.name for one in said for way in one.variants}
 
 
+def test_tiles_are_laid_out_anew_with_their_loads_and_stores() -> None:
+    """What fixed columns of four at a time leaves room for: more in Triton than its arithmetic as shared out now does;
+    as much as ever where only waits go away.
+    """
+    model = TimeModel(work(study("triton_columns_scaled_four_at_a_time")[0]))
+    now, anew = prediction.room(model), prediction.room(model, laid_out_anew=True)
+    assert now is not None and anew is not None and now + 0.1 < anew
+
+
 def test_what_is_only_loaded_alike_is_no_arithmetic() -> None:
     """Eight lanes load the ends of their string: no function is computed there."""
     said = {
