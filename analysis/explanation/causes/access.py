@@ -28,8 +28,14 @@ from gemmprof.analysis.explanation.code.address_forms import (
     warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
+from gemmprof.analysis.explanation.code.live import live_results
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
-from gemmprof.analysis.explanation.demands.distinct import neighbours_alike, same_along, shared_by_neighbours
+from gemmprof.analysis.explanation.demands.distinct import (
+    evaluations,
+    neighbours_alike,
+    same_along,
+    shared_by_neighbours,
+)
 from gemmprof.analysis.explanation.demands.footprint import (
     Reuse,
     arrays,
@@ -39,7 +45,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     sectors_of_a_thread,
 )
 from gemmprof.analysis.explanation.demands.resources import L1_PASSES, LSU
-from gemmprof.analysis.explanation.demands.time_model import Fix
+from gemmprof.analysis.explanation.demands.time_model import Fix, registers_of
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
 from gemmprof.analysis.inputs.names import owner_of
@@ -765,7 +771,7 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     keep[same] = np.minimum(keep[same], np.maximum(ratio, 1.0 / alike[same]))
     # Fewer lanes hold the row of a round: a warp takes several at once, whose sums take fewer steps.
     alone = inside & ~work.code.loops_of(np.flatnonzero(work.barriers))
-    keep[alone & _of_sums(work)] = ratio
+    keep[alone & of_sums(work)] = ratio
     keep[alone & added_up(work)] = ratio * max(0.0, 1.0 + math.log2(ratio) / math.log2(WARP))
     resources = {**same_traffic(work, keep), **fewer}
     # Of bytes several are made at once, but each still has its atomic; what is made of a word stays.
@@ -776,7 +782,12 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     each = each if fewest == most else f"{fewest:.0f} to {each}"
     yield Variant(
         "16 bytes a thread",
-        Fix(keep=keep, resources=resources, warps=warps),
+        Fix(
+            keep=keep,
+            resources=resources,
+            registers=_registers_of_elements(work, narrow),
+            warps=warps,
+        ),
         most=work.within(stays),
         counted=L1_PASSES,
         change=(
@@ -784,6 +795,27 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
             f"(float4, uint4, int4 …): its loads and stores move {each} each."
         ),
     )
+
+
+def _registers_of_elements(work: Work, narrow: Mask) -> int:
+    """Registers a thread that it takes more to hold vectors where it holds words or parts of them: of what these
+    accesses move, as far as a loop's rounds do not stand beside each other already, and, where it is no loop that takes
+    one element after the other, of what is still needed of each when the first results are stored.
+    """
+    code, fetched, forms = work.code, work.where(lambda line: line.fetches), checked_forms(work)
+    rows = np.flatnonzero(narrow).tolist()
+    beside = Counter((code.loop_of(at), forms[at].form.base) for at in rows if at in forms)
+    moved = {at for at in rows if fetched[at]}.union(*(code.of_values(at) for at in rows if not fetched[at]))
+    made = np.flatnonzero(code.by_data & evaluations(work).by_thread & work.ran).tolist()
+    words = np.array(live_results(code, frozenset(moved)))
+    others = np.array(live_results(code, frozenset(made) - moved))
+    in_vectors, more = WIDE / max(FULL_WORD, _bytes_each(work, narrow)), np.zeros(len(words))
+    for at in rows:
+        loop = code.loop_of(at)
+        rounds_beside = beside[loop, forms[at].form.base] if loop and at in forms else 1
+        more[at] = max(0.0, in_vectors / rounds_beside - 1.0) * words[at]
+        more[at] += 0.0 if loop or fetched[at] else (in_vectors - 1.0) * others[at]
+    return registers_of(work, more)
 
 
 def _places_of_its_own(work: Work, narrow: Mask) -> Mask:
@@ -1050,21 +1082,36 @@ def _not_aligned(work: Work) -> Mask:
     return found
 
 
+@once
 def added_up(work: Work) -> Mask:
-    """What the lanes of a warp exchange to make one value of theirs, and what makes it."""
+    """What the lanes of a warp exchange to make one value of theirs, and what makes it: not sums of runs that lie in a
+    warp as the data tell.
+    """
     code, running = work.code, work.ran
     shuffles = running & work.where(lambda line: line.opcode == "SHFL")
-    found = np.zeros_like(shuffles)
+    steps = dict[int, list[int]]()
     for at in np.flatnonzero(shuffles).tolist():
         made = [use for use in code.readers[at] if not work.sass[use].space]
         # A step of several: what is made of one exchange is exchanged again, or was.
         before = {one for source in code.sources(at) for one in code.sources(source)}
         if any(shuffles[one] for one in before.union(*(code.readers[use] for use in made))):
+            steps[at] = made
+    found = np.zeros_like(shuffles)
+    for at, made in steps.items():
+        told = {
+            one
+            for use in made
+            for name in work.sass[use].reads
+            if name[0] == "P"
+            for one in code.producers(use, name)
+        }
+        # Of two values the larger one their exchange itself tells.
+        if not code.by_data[list(told)].any() or not code.made_of(told).isdisjoint(steps):
             found[[at, *made]] = True
     return found
 
 
-def _of_sums(work: Work) -> Mask:
+def of_sums(work: Work) -> Mask:
     """What is made of nothing but what the lanes of a warp have added up, and what they have alike."""
     code, added, alike = work.code, added_up(work), neighbours_alike(work) >= WARP
     found, sums = np.zeros_like(added), np.flatnonzero(added).tolist()

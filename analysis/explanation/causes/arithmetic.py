@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOA
 from gemmprof.analysis.explanation.demands import distinct, footprint
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import FULL, XU
-from gemmprof.analysis.explanation.demands.time_model import Fix
+from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
 from gemmprof.analysis.inputs.names import owner_of
@@ -295,12 +295,14 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
         below = flows.factors(missed, flows.written, dram_read=flows.dram_read)
         carried = ([at for at in work.code.carried(loop) if not alike[at]] for loop in work.code.loops)
         sums = [sum(name[0] == "R" for at in own for name in work.sass[at].writes) for own in carried]
+        own = frozenset(np.flatnonzero(work.ran & work.code.by_data & ~alike).tolist())
+        held = held_meanwhile(work, np.flatnonzero(alike & loads).tolist(), own)
         left = work.launched_warps / several / work.sms
         resident = work.resident_warps or left
         fix = Fix(
             keep=keep,
             resources={**below, "block_launch": 1.0 / several},
-            registers=round((several - 1.0) * max(sums, default=0)),
+            registers=round((several - 1.0) * max(held, *sums, 0)),
             warps=max(1.0, left / resident) if launched else min(1.0, left / resident),
         )
         ends = ", and they end sooner than the GPU launches new ones" if launched else ". Keep a sum for each"

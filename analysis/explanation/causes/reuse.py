@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.demands import distinct, footprint
 from gemmprof.analysis.explanation.demands.needed import needed
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import L1_PASSES
-from gemmprof.analysis.explanation.demands.time_model import Fix
+from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Work, share, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
@@ -298,6 +298,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
     if size > MOST_SHARED and any(_both_ways(work, one) for one in mine):
         return
     if values > wider * footprint.MOST_REGISTERS and size > MOST_SHARED:
+        if all(_begins_with_the_last(work, row) for row in rows):
+            return
         at_once = (
             "A scan can be had in one pass, if each part takes over where the one before it ends (look-back)."
             if (work.ran & work.code.in_order)[list(rows)].any()
@@ -323,6 +325,25 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
             change=f"Load it once and keep it: {_again(values, stays)}. Shared memory holds them between the passes.",
             counted=L1_PASSES,
         )
+
+
+def _begins_with_the_last(work: Work, row: int) -> bool:
+    """Whether a load's loop runs again and again in one around it, each time with what came of it the last time."""
+    code, inner = work.code, work.code.loop_of(row)
+    shared = np.flatnonzero(work.where(lambda line: line.is_load and line.space == "shared") & work.ran)
+
+    def comes_back(inner: Loop, outer: Loop) -> bool:
+        """Through registers, or shared memory, wherever that lies."""
+
+        def onward(at: int) -> Iterator[int]:
+            stored = work.sass[at].is_store and work.sass[at].space == "shared"
+            return (use for use in (shared.tolist() if stored else code.readers[at]) if use in outer)
+
+        results = {use for at in range(inner.first, inner.last + 1) for use in code.readers[at]}
+        behind = (use for use in results if use in outer and use not in inner)
+        return any(at in inner for at in reached(behind, onward))
+
+    return inner is not None and any(comes_back(inner, outer) for outer in code.loops_around[row][1:])
 
 
 def _both_ways(work: Work, one: footprint.Reuse) -> bool:
@@ -493,7 +514,7 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
         latency=waits,
         resources={**resources, "block_launch": 1.0 / footprint.OUTPUTS},
         passes=passes,
-        registers=(footprint.OUTPUTS - 1) * _carried_values(work, known),
+        registers=_registers_of_results(work, known, axis),
         warps=min(1.0, warps / resident),
     )
     what, left = "loads", share(needed * there + more, there + more)
@@ -538,6 +559,18 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
                 "sums, weighted, to each of them; or keep such sums in shared memory."
             ),
         )
+
+
+def _registers_of_results(work: Work, known: Sequence[footprint.Reuse], axis: str) -> int:
+    """Registers a thread that it takes more to hold of `OUTPUTS` results what it has made of one where it loads what
+    they share.
+    """
+    rows = {row for one in known for row in one.rows}
+    made = work.code.by_data & footprint.computing(work) & work.ran
+    own = frozenset(np.flatnonzero(made).tolist()) - rows
+    several = footprint.OUTPUTS * LOADED_AGAIN
+    shared = [row for one in known if one.of_results(axis) < several * one.thread for row in one.rows]
+    return round((footprint.OUTPUTS - 1.0) * held_meanwhile(work, shared, own))
 
 
 def _sums_what_neighbours_do(work: Work, loop: Loop, known: Sequence[footprint.Reuse], axis: str) -> bool:

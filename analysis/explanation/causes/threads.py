@@ -11,7 +11,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, SPECIFIC, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes import grid, tensor
-from gemmprof.analysis.explanation.causes.access import same_traffic, vector
+from gemmprof.analysis.explanation.causes.access import of_sums, same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.code import address_forms, flow, latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, program, reached
@@ -33,6 +33,9 @@ from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import LIMITS, WARP
 
 MEET = ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")  # the lanes of a warp exchange something
+GROUPS = frozenset(
+    {"COLLECTIVE", "EXCLUSIVE"}
+)  # of these a warp meets at a mask's lanes, one mask after the other
 VOTES = "RED"  # a barrier with this modifier tells all threads of a block what each of them found
 ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
 MOST_LEAVE = 0.5  # threads with an effect, over those launched, up to which most have no work
@@ -47,10 +50,10 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
 
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
     the missing threads' share of the warps' time. Threads that part anew in each round of a loop, by what they find
-    there, no order of the work brings together; those that walk on alone along what they look up share their walks.
-    Where a warp has rows of few elements, several of them share it, with all that it does for a row. Where threads walk
-    along one table until they have found their place, a search in halves takes as many steps as the table's length has
-    binary digits.
+    there, no order of the work brings together, nor groups of lanes that exchange something in turn; those that walk on
+    alone along what they look up share their walks. Where a warp has rows of few elements, several of them share it,
+    with all that it does for a row. Where threads walk along one table until they have found their place, a search in
+    halves takes as many steps as the table's length has binary digits.
     """
     if not work.total_executed:
         return
@@ -63,7 +66,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     keep = np.where(work.ran & (active < 0.97), MIXED + (1.0 - MIXED) * active, 1.0)
     atomics = work.where(lambda line: line.is_atomic)
     keep[atomics | retries_of(work, atomics)] = 1.0
-    keep[elected(work)] = 1.0
+    keep[elected(work) | _in_groups(work)] = 1.0
     lost = work.executed * (1.0 - keep)
     searched = _in_halves(work)
     apart = float(lost.sum()) >= 0.02 * work.total_executed
@@ -126,6 +129,18 @@ def _apart_anew(work: Work) -> Array:
         if anew and not lengths and active[first] > 0.0:
             left[first : last + 1] *= min(1.0, active[first] / active[turn])
     return left
+
+
+def _in_groups(work: Work) -> Mask:
+    """What the lanes of a warp do group after group, each of those that a mask names (with equal keys, say): they part
+    to exchange something, which no order of the work spares them.
+    """
+    found, turns = np.zeros(len(work.sass), dtype=bool), False
+    for at, line in enumerate(work.sass):
+        turns |= line.opcode == "WARPSYNC" and not GROUPS.isdisjoint(line.modifiers)
+        found[at] = turns
+        turns &= line.opcode != "BSYNC"
+    return found
 
 
 def _ends_of_rows(work: Work) -> Mask:
@@ -426,18 +441,10 @@ def _with_effect(work: Work) -> tuple[float, float, float] | None:
     launched = float(work.threads[0])
     if switched is None or not effects.any() or not launched or tensor_copies(work).any():
         return None
-    in_turn = False  # other threads in other rounds
-    for at, line in enumerate(code.sass):
-        if not line.guard or not work.executed[at]:
-            continue
-        to = len(code.sass) if line.opcode == "EXIT" else at
-        if line.opcode == "BRA":
-            to = code.target(at) or at
-        if effects[at] or effects[min(at + 1, to) : max(at, to)].any():
-            sources = list(code.producers(at, line.guard))
-            if code.by_data[sources].any():
-                return None
-            in_turn |= any(found.loops[source] for source in sources)
+    telling = _who_comes_to(work, effects)
+    if code.by_data[telling].any():
+        return None
+    in_turn = any(found.loops[at] for at in telling)  # other threads in other rounds
     rounds_of_all = 1.0 if in_turn else np.maximum(1.0, work.executed / work.executed[0])
     shares = switched / rounds_of_all / launched
     # What stands together in the code has the same threads; of others nobody knows.
@@ -451,6 +458,20 @@ def _with_effect(work: Work) -> tuple[float, float, float] | None:
     lanes = min(1.0, of_a_warp * float(work.executed[0]) / launched)
     too_many = most > MOST_LEAVE if lanes == 1.0 else most >= ALL_WORK
     return None if too_many else (max(groups.values()), most, lanes)
+
+
+def _who_comes_to(work: Work, effects: Mask) -> list[int]:
+    """What makes the predicates that tell which threads come to one of these."""
+    code, found = work.code, list[int]()
+    for at, line in enumerate(code.sass):
+        if not line.guard or not work.executed[at]:
+            continue
+        to = len(code.sass) if line.opcode == "EXIT" else at
+        if line.opcode == "BRA":
+            to = code.target(at) or at
+        if effects[at] or effects[min(at + 1, to) : max(at, to)].any():
+            found += code.producers(at, line.guard)
+    return found
 
 
 def _without_effect(work: Work) -> Candidate | None:
@@ -496,7 +517,7 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     """A row that some lanes' vectors hold, given to a warp or a block: most of what those execute they do alike, or to
     exchange one element each.
 
-    What a row needs, its lanes do, several rows at a time, and warps need not meet.
+    What a row needs, its lanes do, several rows at a time, and warps need not meet; what each element needs stays.
     """
     ran = work.ran
     loads = work.global_loads & ran & evaluations(work).by_thread
@@ -505,6 +526,10 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     looping = any(ran[loop.first] for loop in work.code.loops)
     unknown = loads.sum() > loads[[row for one in known for row in one.rows]].sum()
     if looping or unknown or not known or not exchanges.any():
+        return
+    # Where the data tell which lanes have a sum, runs of any length share a warp, and no row does.
+    stores = ran & work.where(lambda line: (line.is_store or line.is_atomic) and line.space != "shared")
+    if work.code.by_data[_who_comes_to(work, stores)].any():
         return
     meets = ran & work.where(lambda line: line.opcode == "BAR" or line.space == "shared")
     threads = work.warps_of_block * WARP if meets.any() else WARP
@@ -519,7 +544,9 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     part = lanes / threads
     if lanes > WARP or 2.0 * part > 1.0:
         return
-    keep = np.full(len(ran), part)
+    # What is made of each element before lanes exchange anything stays.
+    own = work.code.by_data & ~exchanges & ~of_sums(work) & work.where(lambda line: not line.space)
+    keep = np.where(own, max(part, min(1.0, elements / threads)), part)
     met = set(np.flatnonzero(meets).tolist())
     keep[list(met | serving(work, met))] = 0.0
     launched = work.launched_warps * part / work.sms

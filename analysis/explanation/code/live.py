@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -36,15 +36,34 @@ def live_registers(program: Program, readers: tuple[str, ...] = ()) -> tuple[int
     """Registers (R, not uniform ones) that are live at each instruction: those it reads, writes or leaves standing; of
     these opcodes alone, those that one of them still reads.
     """
-    masks = list(zip(program.sass, map(_masks, program.sass), strict=True))
-    reads = [read if not readers or line.opcode in readers else 0 for line, (read, _) in masks]
-    writes = [written for _, (_, written) in masks]
+    masks = list(map(_masks, program.sass))
+    if not readers:
+        return _live(program, [read for read, _ in masks], 1 << STACK_POINTER, [made for _, made in masks])
+    lines = zip(program.sass, masks, strict=True)
+    return _live(program, [read if line.opcode in readers else 0 for line, (read, _) in lines])
+
+
+@once
+def live_results(program: Program, of: frozenset[int]) -> tuple[int, ...]:
+    """Registers at each instruction that hold a result of one of these, which is still needed or just made."""
+    reads = [
+        _bits(name for name in line.reads if not of.isdisjoint(program.producers(at, name)))
+        for at, line in enumerate(program.sass)
+    ]
+    made = [_masks(line)[1] if at in of else 0 for at, line in enumerate(program.sass)]
+    return _live(program, reads, beside=made)
+
+
+def _live(
+    program: Program, reads: Sequence[int], stack: int = 0, beside: Sequence[int] = ()
+) -> tuple[int, ...]:
+    """Registers that are live where these are read (a bit each): the ``stack`` to the end, others ``beside`` them."""
+    writes = [_masks(line)[1] for line in program.sass]
     after = _after(program)
     before: list[list[int]] = [[] for _ in program.sass]
     for index, followers in enumerate(after):
         for follower in followers:
             before[follower].append(index)
-    stack = 0 if readers else 1 << STACK_POINTER
     alive = [0] * len(program.sass)
     waiting = deque(range(len(program.sass) - 1, -1, -1))
     queued = set(waiting)
@@ -60,8 +79,8 @@ def live_registers(program: Program, readers: tuple[str, ...] = ()) -> tuple[int
             alive[index] = found
             waiting.extend(one for one in before[index] if one not in queued)
             queued.update(before[index])
-    beside = [0] * len(alive) if readers else writes
-    return tuple((live | written).bit_count() for live, written in zip(alive, beside, strict=True))
+    made = beside or [0] * len(alive)
+    return tuple((live | written).bit_count() for live, written in zip(alive, made, strict=True))
 
 
 def _after(program: Program) -> list[list[int]]:

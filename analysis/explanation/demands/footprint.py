@@ -100,7 +100,9 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
     for index, one in checked_forms(work).items():
         form = one.form
         if form.space == "global" and work.sass[index].is_load and _believed(work, one):
-            groups.setdefault((form.parameters or form.base, form.width), []).append(form)
+            # What rounds find at places that were loaded is told apart: nobody knows what of the rest it is.
+            led = frozenset(symbol for symbol in form.address.symbols if symbol.looked_up and symbol.loops)
+            groups.setdefault((form.parameters or form.base, form.width, led), []).append(form)
     several = list(groups.values())
     found = [_array(work, forms, forms[0].parameters in own_places(work)) for forms in several]
     return tuple(_with_far_ones(work, several, found))

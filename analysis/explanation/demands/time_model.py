@@ -16,7 +16,7 @@ busiest of them, ``k ** ((term / largest) ** 2)``, so that it goes away with wha
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,10 +24,12 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, LONG, SELECTED, SHORT, WAIT
+from gemmprof.analysis.explanation.code.live import live_results
 from gemmprof.analysis.explanation.demands.resources import GPU, LSU, WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.work import Array, Work, constant_turns, once
 from gemmprof.analysis.occupancy.of_launch import of_launch
 from gemmprof.analysis.opcodes import info
+from gemmprof.gpu.arch import REGISTERS_PER_THREAD
 
 OVERLAP = 4.0  # P: how well the work of different resources overlaps
 SHARPNESS = 2.0  # how strongly the unexplained part of the time is put on the busiest terms
@@ -299,6 +301,28 @@ def held(work: Work, registers: int, shared_bytes: int) -> float:
     if found is None:
         return 1.0
     return max(1.0, min(found.blocks_per_sm, launch.blocks / work.sms) * found.warps_per_block)
+
+
+def registers_of(work: Work, more: Array) -> int:
+    """Registers a thread beyond those that it has, where it holds so many more at each instruction; as many as there
+    are at most.
+    """
+    needed = round(float(more[work.ran].max(initial=0.0)))
+    return min(needed, REGISTERS_PER_THREAD - (work.profile.launch.registers_per_thread or 0))
+
+
+def held_meanwhile(work: Work, rows: Sequence[int], own: frozenset[int]) -> float:
+    """Registers that a thread has to hold of results of its ``own`` while it loads what it shares with others. Of a
+    loop's loads none need wait for more than the round begins with; where there is no loop, what it shares may be held
+    instead.
+    """
+    code, live = work.code, np.array(live_results(work.code, own))
+    found = 0.0
+    for loop in {code.loop_of(row) for row in rows}:
+        mine = [row for row in rows if code.loop_of(row) == loop]
+        loaded = float(work.executed[mine].sum()) / work.launched_warps
+        found = max(found, float(live[mine].min()) if loop else min(float(live[mine].max()), loaded))
+    return found
 
 
 # Stages of one unit that work in step: the slowest one counts.

@@ -19,7 +19,7 @@ from recorded_data import DATA, one_launch, study_reports
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import engine, prediction
-from gemmprof.analysis.explanation.causes.access import narrow_access
+from gemmprof.analysis.explanation.causes.access import added_up, narrow_access
 from gemmprof.analysis.explanation.causes.arithmetic import (
     double_precision,
     expensive_math,
@@ -28,12 +28,13 @@ from gemmprof.analysis.explanation.causes.arithmetic import (
 from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.grid import uneven_work
+from gemmprof.analysis.explanation.causes.reuse import _begins_with_the_last
 from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
     local_memory,
 )
 from gemmprof.analysis.explanation.causes.tensor import stages
-from gemmprof.analysis.explanation.causes.threads import idle_threads
+from gemmprof.analysis.explanation.causes.threads import _in_groups, idle_threads
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
     LOOK_UP,
@@ -53,7 +54,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
     neighbours_alike,
 )
 from gemmprof.analysis.explanation.demands.footprint import arrays, distinct_along
-from gemmprof.analysis.explanation.demands.time_model import TimeModel
+from gemmprof.analysis.explanation.demands.time_model import TimeModel, held_meanwhile
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import detect
@@ -2023,3 +2024,68 @@ def test_a_state_machine_in_registers_is_explained_in_bounded_room() -> None:
     engine.explain(launch)
     made = [one for one in gc.get_objects() if isinstance(one, Values)]
     assert made and max(len(one._symbols) for one in made) < 2 * MOST_SYMBOLS
+
+
+def test_what_results_hold_while_they_load_what_they_share() -> None:
+    """A loop's sum; without one no more than what is shared, which may be held as well."""
+    shared, own = "LDG.E R6, desc[UR4][R2.64] ;", "LDG.E R4, desc[UR4][R2.64] ;"
+    looping = made(own, shared, "FFMA R5, R4, R6, R5 ;", "@P0 BRA 0x000010 ;", "STG.E desc[UR4][R2.64], R5 ;")
+    assert held_meanwhile(looping, [1], frozenset({0, 2})) == 2.0
+    others = [f"LDG.E R{at}, desc[UR4][R2.64] ;" for at in (8, 9, 10)]
+    sums = ["FADD R5, R6, R8 ;", "FADD R5, R5, R9 ;", "FADD R5, R5, R10 ;", "STG.E desc[UR4][R2.64], R5 ;"]
+    straight = made(*others, shared, *sums)
+    assert held_meanwhile(straight, [3], frozenset({0, 1, 2})) == 1.0
+
+
+def test_groups_of_lanes_that_exchange_in_turn_are_no_ways() -> None:
+    turn = ("WARPSYNC.EXCLUSIVE R0 ;", "REDUX.SUM UR5, R15 ;", "BSYNC B0 ;")
+    assert _in_groups(made("MATCH.ANY R0, R13 ;", *turn, "EXIT ;")).tolist() == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert not _in_groups(made("WARPSYNC.ALL ;", "REDUX.SUM UR5, R15 ;", "EXIT ;")).any()
+
+
+_STEPS = """\
+LDG.E R9, desc[UR4][R2.64]
+{first}
+SHFL.DOWN PT, R5, R4, 0x1, 0x1f
+{guard}FADD R4, R4, R5
+SHFL.DOWN PT, R5, R4, 0x2, 0x1f
+{guard}FADD R4, R4, R5
+STG.E desc[UR4][R2.64], R4
+EXIT"""
+
+
+@pytest.mark.parametrize(
+    "first, guard, adds",
+    [
+        ("S2R R0, SR_LANEID", "", True),
+        ("ISETP.GE.AND P0, PT, R0, 0x1, PT", "@P0 ", True),  # a scan's lanes
+        ("ISETP.NE.AND P0, PT, R9, 0x0, PT", "@P0 ", False),  # runs of any length
+    ],
+)
+def test_sums_of_runs_are_no_sum_of_a_warp(first: str, guard: str, adds: bool) -> None:
+    code = [f"{line} ;" for line in _STEPS.format(first=first, guard=guard).split("\n")]
+    assert added_up(made(*code)).any() == adds
+
+
+_ROUNDS = """\
+MOV R7, RZ
+MOV R5, RZ
+LDG.E R4, desc[UR4][R2.64]
+FADD R5, R4, {with_it}
+@P0 BRA 0x000020
+FMUL R7, R5, R5
+@P1 BRA 0x000010
+STG.E desc[UR4][R2.64], R7
+EXIT"""
+
+
+@pytest.mark.parametrize("with_it, begins", [("R5", False), ("R7", True)])
+def test_a_pass_that_begins_with_what_the_last_one_found(with_it: str, begins: bool) -> None:
+    code = [f"{line} ;" for line in _ROUNDS.format(with_it=with_it).split("\n")]
+    assert _begins_with_the_last(made(*code), 2) == begins

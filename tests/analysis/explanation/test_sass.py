@@ -10,6 +10,7 @@ from made_code import made
 from recorded_data import ReadRecorded
 
 from gemmprof.analysis.explanation.code import flow
+from gemmprof.analysis.explanation.code.live import live_results
 from gemmprof.analysis.opcodes import parse
 
 
@@ -134,3 +135,12 @@ def test_what_a_long_loop_carries_is_found_in_one_pass() -> None:
     begun = time.process_time()
     assert list(np.flatnonzero(code.chased)) == [0]
     assert time.process_time() - begun < 2.0
+
+
+def test_registers_that_hold_results_of_some_instructions() -> None:
+    loads = ("LDG.E R4, desc[UR4][R2.64] ;", "LDG.E R5, desc[UR4][R2.64+0x4] ;")
+    code = made(
+        *loads, "FADD R6, R4, R5 ;", "FADD R6, R6, R4 ;", "STG.E desc[UR4][R2.64], R6 ;", "EXIT ;"
+    ).code
+    assert live_results(code, frozenset({0, 1})) == (1, 2, 2, 1, 0, 0)
+    assert live_results(code, frozenset({3})) == (0, 0, 0, 1, 1, 0)
