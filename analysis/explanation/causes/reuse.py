@@ -241,6 +241,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
     if not mine:
         return
     stays = again / asked
+    # What it stored itself it need not load once, and yet loads so often.
+    told = stays if stays <= NO_LOADS else share(sum(one.thread for one in mine), asked)
     # Which of them a round needs is worked out as ever, where tests choose it.
     chosen = {
         at
@@ -289,7 +291,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
                 registers=_registers_to_keep(work, rows, round(values / wider)),
             ),
             change=(
-                f"Load it once and keep it: {_again(values, stays)}. Registers{threads} hold them between the passes."
+                f"Load it once and keep it: {_again(values, told)}. Registers{threads} hold them between the passes."
             ),
             plain=True,
             counted=L1_PASSES,
@@ -309,7 +311,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
             "one pass",
             Fix(keep=keep, latency=waits, resources=fewer),
             change=(
-                f"Read it in fewer passes: {_again(values, stays)}, more than registers or shared memory hold. "
+                f"Read it in fewer passes: {_again(values, told)}, more than registers or shared memory hold. "
                 f"{at_once}"
             ),
             plain=True,
@@ -322,7 +324,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
         yield Variant(
             f"kept in shared memory, {amounts.capacity(size)} a block",
             Fix(keep=keep, latency=waits, resources=fewer, shared=read, shared_bytes=round(size)),
-            change=f"Load it once and keep it: {_again(values, stays)}. Shared memory holds them between the passes.",
+            change=f"Load it once and keep it: {_again(values, told)}. Shared memory holds them between the passes.",
             counted=L1_PASSES,
         )
 
