@@ -312,11 +312,12 @@ def registers_of(work: Work, more: Array) -> int:
 
 
 def held_meanwhile(work: Work, rows: Sequence[int], own: frozenset[int]) -> float:
-    """Registers that a thread has to hold of results of its ``own`` while it loads what it shares with others. Of a
-    loop's loads none need wait for more than the round begins with; where there is no loop, what it shares may be held
-    instead.
+    """Registers that a thread has to hold of results of its ``own`` while it loads what it shares with others; what
+    lies in shared memory it finds there. Of a loop's loads none need wait for more than the round begins with; where
+    there is no loop, what it shares may be held instead.
     """
-    code, live = work.code, np.array(live_results(work.code, own))
+    code = work.code
+    live = np.array(live_results(code, frozenset(at for at in own if work.sass[at].space != "shared")))
     found = 0.0
     for loop in {code.loop_of(row) for row in rows}:
         mine = [row for row in rows if code.loop_of(row) == loop]
