@@ -101,7 +101,7 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
         form = one.form
         if form.space == "global" and work.sass[index].is_load and _believed(work, one):
             # What rounds find at places that were loaded is told apart: nobody knows what of the rest it is.
-            led = frozenset(symbol for symbol in form.address.symbols if symbol.looked_up and symbol.loops)
+            led = any(symbol.looked_up and symbol.loops for symbol in form.address.symbols)
             groups.setdefault((form.parameters or form.base, form.width, led), []).append(form)
     several = list(groups.values())
     found = [_array(work, forms, forms[0].parameters in own_places(work)) for forms in several]

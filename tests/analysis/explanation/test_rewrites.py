@@ -2034,6 +2034,7 @@ def test_what_results_hold_while_they_load_what_they_share() -> None:
     others = [f"LDG.E R{at}, desc[UR4][R2.64] ;" for at in (8, 9, 10)]
     sums = ["FADD R5, R6, R8 ;", "FADD R5, R5, R9 ;", "FADD R5, R5, R10 ;", "STG.E desc[UR4][R2.64], R5 ;"]
     straight = made(*others, shared, *sums)
+    straight = made(*others, shared, *sums, executed=round(straight.launched_warps))
     assert held_meanwhile(straight, [3], frozenset({0, 1, 2})) == 1.0
 
 
