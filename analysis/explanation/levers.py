@@ -11,14 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate
+from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant
 from gemmprof.analysis.explanation.causes.access import piece_by_piece
 from gemmprof.analysis.explanation.causes.barriers import exchanged, selected
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
 from gemmprof.analysis.explanation.causes.threads import FILLED, filled_lanes
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.explanation.trust import SHORT
 from gemmprof.analysis.inputs.names import Owner, owner_of
@@ -80,6 +82,7 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
     triton = owner.key == "triton"
     if triton:
         everything = tuple(_of_exchanges(work, everything))
+    everything = tuple(_of_generators(work, everything))
     usual = [names for names, said in _taken_by(owner, "narrow_access") if said is None]
     if any(names.search(work.profile.name) for names in usual):
         everything = tuple(_vectorised(everything))
@@ -114,6 +117,37 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
             yield _in_words(work, candidate, said, owner)
         elif known or (owner.editable and not triton):
             yield candidate
+
+
+# The toolkit's random numbers on the device: a header, whose code stands in the kernel.
+_GENERATORS = re.compile(r"\bcurand\w*\.h$")
+
+
+def _of_generators(work: Work, everything: Sequence[Candidate]) -> Iterator[Candidate]:
+    """What costs most inside cuRAND's header nobody rewrites: fewer generators are set up, or others."""
+    theirs = [_GENERATORS.search(line.file or "") is not None for line in work.instructions]
+    if not any(theirs):
+        yield from everything
+        return
+    mine = []
+    for one in everything:
+        lost = one.attributed
+        within = lost is not None and 2.0 * float(lost[theirs].sum()) > float(lost.sum())
+        if within:
+            mine.append(one)
+        else:
+            yield one
+    if mine:
+        fix = reduce(Fix.together, (one.fix for one in mine))
+        yield replace(
+            mine[0],
+            variants=(Variant("fewer generators", fix, up_to=True),),
+            change=(
+                "Set up fewer of cuRAND's generators: curand_init skips ahead by tables, for each thread anew. Let a "
+                "thread draw more numbers, keep the states between launches, or take Philox4_32_10, which starts at "
+                "once."
+            ),
+        )
 
 
 def _of_exchanges(work: Work, everything: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -201,7 +235,10 @@ DEBUG_BUILD = (
 
 def is_debug_build(profile: KernelProfile) -> bool:
     """Whether the code was compiled for a debugger (-G), without optimisation."""
-    code = [one for one in profile.source.instructions if not one.sass.lstrip().startswith("NOP")]
+    # What was not disassembled says nothing either way.
+    code = [
+        one for one in profile.source.instructions if one.sass and not one.sass.lstrip().startswith("NOP")
+    ]
     # Of launches whose times alone were measured the code is not always read.
     read = len(code) >= CODE and metrics.counts_more_than_time(profile.metrics)
     if not read or not owner_of(profile).editable:

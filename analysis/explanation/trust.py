@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.explanation.demands.work import Work, runs_elsewhere
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.calculator import in_words
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
@@ -239,6 +239,11 @@ def _source(work: Work) -> Iterator[str]:
     unread = work.profile.source.unread
     if unread:
         yield f"Its code was not disassembled: {unread}. What its instructions cost cannot be attributed."
+    elif runs_elsewhere(work.profile):
+        yield (
+            "Most of what it executes is in no code of its own: printf, malloc, free and the like, which the driver "
+            "brings. Take them out of the kernel and profile again: they hide what the rest of it costs."
+        )
     elif work.program is None:
         if metrics.INSTRUCTIONS_BY_ADDRESS in work.profile.instances:
             yield (

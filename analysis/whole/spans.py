@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.demands.resources import LAUNCHING, busiest_sm
+from gemmprof.analysis.explanation.demands.resources import busiest_sm
 from gemmprof.base.foreign_files import facts
 from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile
@@ -58,10 +58,7 @@ def idle_share(profile: KernelProfile) -> float | None:
     active = busiest_sm(profile)
     if not elapsed or active is None:
         return None
-    idle = min(1.0, max(0.0, 1.0 - active / elapsed))
-    # What the average one does not work beyond a launch's time, others do.
-    known = profile.number(metrics.ACTIVE_CYCLES_MAX) is not None
-    return idle if known else min(idle, LAUNCHING / (profile.number(metrics.DURATION) or LAUNCHING))
+    return min(1.0, max(0.0, 1.0 - active / elapsed))
 
 
 class Sums:

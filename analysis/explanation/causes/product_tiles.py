@@ -182,6 +182,8 @@ def _tile(work: Work, macs: float, alike: Collection[int], axis: int) -> tuple[i
     stored = work.executed * WARP * work.widths
     shared = mine = mine_loaded = padding = by_stores = 0.0
     moved, floats = work.ran & work.where(lambda line: line.opcode in ("LDGSTS", "STS")), work.where(is_float)
+    meetings = np.flatnonzero(work.ran & work.where(lambda line: line.opcode == "BAR")).tolist()
+    first = next(iter(np.flatnonzero(loads).tolist()), 0)
     for at in np.flatnonzero(moved).tolist():
         data = () if loads[at] else code.producers(at, work.sass[at].operands[-1])
         made = reached(data, lambda one: () if loads[one] else code.sources(one))
@@ -189,7 +191,9 @@ def _tile(work: Work, macs: float, alike: Collection[int], axis: int) -> tuple[i
         if any(work.sass[one].space == "shared" or work.sass[one].opcode in ("HMMA", "SHFL") for one in made):
             continue  # exchanged between warps
         if not fed:
-            padding += stored[at]
+            # Zeros that the block waits for before it copies lie where others copy: a cleared array is no padding.
+            cleared = any(at < meet < first for meet in meetings)
+            padding += 0.0 if cleared else stored[at]
         elif floats[[*made]].any() and not same_along(work, axis)[list(data)].all():
             mine += stored[at]  # of words that all load, but others in each block: no padding
             mine_loaded += stored[at]

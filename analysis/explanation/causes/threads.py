@@ -661,7 +661,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     Fixed: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
     than it could hold is a limit like registers or shared memory: of more warps, each does anew what stands in no loop.
     Registers are no fewer than are alive at once. What blocks that walk over the work only read in shared memory, the
-    largest blocks share.
+    largest blocks share. Where an SM holds more of smaller blocks whose threads exchange nothing, blocks are cut.
     """
     occupancy, launch = grid.occupancy_of(work), work.profile.launch
     if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
@@ -709,14 +709,26 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         )
         fix = Fix(warps=fits / here, resources={"block_launch": min(1.0, fits / each / on_each)})
         yield from _lifted(work, "the launching of blocks", here, fix, how, LATENCY)
-    elif binding and now < most:
+        return
+    if now >= most:
+        return
+    if "registers" in binding and (lines := work.profile.source.instructions):
+        # With fewer than hold what is needed at once, values would go to local memory and back.
+        ran = work.executed > 0 if work.program is not None else slice(None)
+        alive = max(np.array(live_registers(work.program or program(lines)))[ran], default=0)
+        then = min(then, held(work, min(0, int(alive) - (launch.registers_per_thread or 0)), 0))
+    threads, smaller = _of_smaller_blocks(work)
+    if smaller > max(now, then if binding else 0.0):
+        how = (
+            f"Use smaller blocks ({threads:,} threads in place of {launch.threads_per_block:,}): an SM holds "
+            f"{now:.0f} warps in whole blocks, {smaller:.0f} in those."
+        )
+        # Of what each thread does nothing changes.
+        fix, gone = Fix(warps=smaller / now), 1.0 - now / smaller
+        yield from _lifted(work, "blocks cut", resident, fix, how, SPECIFIC, gone)
+    elif binding:
         # Blocks that are larger by what the limit on their number leaves empty are fewer by as much.
         resources = {"block_launch": now / then} if larger else {}
-        if "registers" in binding and (lines := work.profile.source.instructions):
-            # With fewer than hold what is needed at once, values would go to local memory and back.
-            ran = work.executed > 0 if work.program is not None else slice(None)
-            alive = max(np.array(live_registers(work.program or program(lines)))[ran], default=0)
-            then = min(then, held(work, min(0, int(alive) - (launch.registers_per_thread or 0)), 0))
         # What shared memory no longer takes, L1 has for its lines.
         now_bytes, then_bytes = latency.l1_bytes(work), latency.l1_bytes(work, shared=8192.0)
         if "shared_memory" in binding and now_bytes and then_bytes:
@@ -728,6 +740,18 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
             # Triton takes it for tiles of operands: of smaller ones there are more rounds, and each waits as long.
             fix = replace(fix, reasons=dict.fromkeys((flow.LONG, flow.SHORT, BARRIER), then / now))
         yield from _lifted(work, in_words(binding), resident, fix, how, SPECIFIC)
+
+
+def _of_smaller_blocks(work: Work) -> tuple[int, float]:
+    """The largest smaller block, of threads that exchange nothing, with which an SM holds most warps; and how many."""
+    threads = work.profile.launch.threads_per_block
+    meet = work.program is not None and (work.ran & work.where(lambda line: line.opcode == "BAR")).any()
+    cuts = [cut for cut in (2, 4, 8) if not threads % (cut * WARP) and not work.shared_bytes and not meet]
+    return max(
+        ((threads // cut, held(work, 0, 0, cut)) for cut in cuts),
+        key=lambda one: (one[1], one[0]),
+        default=(threads, 0.0),
+    )
 
 
 def _reads_a_table(work: Work) -> bool:
@@ -747,13 +771,15 @@ def _reads_a_table(work: Work) -> bool:
     return bool(shared.any()) and bool(work.where(lambda line: line.is_load)[shared].all())
 
 
-def _lifted(work: Work, name: str, resident: float, fix: Fix, how: str, rank: int) -> Iterator[Candidate]:
+def _lifted(
+    work: Work, name: str, resident: float, fix: Fix, how: str, rank: int, most: float = 1.0
+) -> Iterator[Candidate]:
     """A limit of the warps that an SM holds, without which it would hold as many more as this says."""
     if fix.warps < 1.1:
         return
     yield Candidate(
         cause="low_occupancy",
-        variants=(Variant("the limit lifted", fix),),
+        variants=(Variant("the limit lifted", fix, most=most),),
         change=how,
         evidence=(
             *work.evidence(metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),

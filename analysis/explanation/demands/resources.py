@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.opcodes import Sass, info
+from gemmprof.analysis.opcodes import Sass, info, matrix_product, opcode_of
 from gemmprof.base.foreign_files import facts
-from gemmprof.gpu.arch import practice_of
+from gemmprof.gpu.arch import practice_of, sums_at_half_rate
 from gemmprof.model import KernelProfile
 
 SM = "sm"
@@ -40,14 +40,19 @@ LAUNCHING = 3000.0
 def busiest_sm(profile: KernelProfile) -> float | None:
     """Cycles for which the busiest multiprocessor works; None where nothing like it was collected.
 
-    Where only the average was, it is that of those that have a block: the others never work. How many those are is
-    known of a single kernel alone.
+    Where only the average was, it is at least that of those that have a block: the others never work. What these do not
+    work beyond a launch's start and end, others do. Both are known of a single kernel alone.
     """
-    if profile.workload != "kernel":
-        return profile.number(metrics.ACTIVE_CYCLES_MAX)
+    most = profile.number(metrics.ACTIVE_CYCLES_MAX)
     average, sms = profile.number(metrics.SM_ACTIVE_CYCLES), profile.device.sm_count or 1
+    if most or profile.workload != "kernel" or not average:
+        return most
     with_blocks = min(sms, max(1, profile.launch.blocks))
-    return profile.number(metrics.ACTIVE_CYCLES_MAX) or (average and average * sms / with_blocks)
+    elapsed = profile.number(metrics.SM_ELAPSED_CYCLES_MAX) or profile.number(metrics.ELAPSED_CYCLES) or 0.0
+    duration = profile.number(metrics.DURATION) or LAUNCHING
+    # A launch starts and ends in so many cycles, which take longer at a lower clock.
+    a_nanosecond = max(elapsed / duration, (profile.device.max_clock_hz or 0.0) / 1e9)
+    return max(average * sms / with_blocks, elapsed - LAUNCHING * a_nanosecond)
 
 
 # Every resource that the time model knows by its key.
@@ -89,12 +94,23 @@ def loads(profile: KernelProfile) -> Iterator[Load]:
         if found:
             busy, metric = max(found)
             ceiling = _of_dram(profile, ceilings) if resource.key == "dram" else ceilings[resource.key]
+            if resource.key == TENSOR and _sums_slowly(profile):
+                ceiling *= 0.5  # the counter's peak is that of the faster sums
             yield Load(resource, max(0.0, busy / 100.0), metric, ceiling)
     cycles = profile.number(metrics.SM_ELAPSED_CYCLES_MAX) or profile.number(metrics.ELAPSED_CYCLES)
     if cycles is not None and cycles > 0 and profile.workload == "kernel":
         # One block a cycle leaves the distributor, whatever its size.
         launching = BY_KEY["block_launch"]
         yield Load(launching, profile.launch.blocks / cycles, metrics.GRID_SIZE, ceilings[launching.key])
+
+
+def _sums_slowly(profile: KernelProfile) -> bool:
+    """Whether a card adds up at half the rate what all of a launch's matrix products add up."""
+    device = profile.device
+    if not sums_at_half_rate(device.name, device.compute_capability):
+        return False
+    found = {matrix_product(opcode_of(line.sass)) for line in profile.source.instructions}
+    return {product.sums for product in found if product is not None} == {"fp32"}
 
 
 def _of_dram(profile: KernelProfile, ceilings: Mapping[str, float]) -> float:

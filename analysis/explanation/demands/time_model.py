@@ -139,7 +139,9 @@ class TimeModel:
             self.rest = float(max(0.0, self.inner**OVERLAP - busy) ** (1.0 / OVERLAP))
             terms = self.terms(NOTHING)
         sum_of_terms = _norm(_apart(terms))
-        self.known = bool(terms) and sum_of_terms * MOST_UNEXPLAINED > self.inner
+        # What rests on latencies alone, where nothing was sampled and no unit counted, is no model of the time.
+        counted = any(key not in ESTIMATED or key == LATENCY for key in terms)
+        self.known = counted and sum_of_terms * MOST_UNEXPLAINED > self.inner
         # How far all terms together are off the time that was measured: the logarithm of the one over the other.
         self.misfit = abs(math.log(self.inner / sum_of_terms)) if self.known else 0.0
         self.scales = self._scales(terms) if self.known else {}
@@ -288,11 +290,14 @@ def _added(work: Work, fix: Fix) -> dict[str, float]:
 
 
 @once
-def held(work: Work, registers: int, shared_bytes: int) -> float:
-    """Warps that an SM holds at once with so many more registers a thread and bytes a block; 1 if nobody knows."""
+def held(work: Work, registers: int, shared_bytes: int, cut: int = 1) -> float:
+    """Warps that an SM holds at once with so many more registers a thread and bytes a block, of blocks cut into so many
+    each; 1 if nobody knows.
+    """
     launch = work.profile.launch
     changed = replace(
         launch,
+        block=launch.block if cut == 1 else (launch.threads_per_block // cut, 1, 1),
         registers_per_thread=max(1, (launch.registers_per_thread or 1) + registers),
         dynamic_shared_memory=max(0, (launch.dynamic_shared_memory or 0) + shared_bytes),
         shared_memory_config=None if shared_bytes else launch.shared_memory_config,
@@ -300,7 +305,7 @@ def held(work: Work, registers: int, shared_bytes: int) -> float:
     found = of_launch(replace(work.profile, launch=changed)) if launch.registers_per_thread else None
     if found is None:
         return 1.0
-    return max(1.0, min(found.blocks_per_sm, launch.blocks / work.sms) * found.warps_per_block)
+    return max(1.0, min(found.blocks_per_sm, cut * launch.blocks / work.sms) * found.warps_per_block)
 
 
 def registers_of(work: Work, more: Array) -> int:

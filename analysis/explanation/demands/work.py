@@ -398,11 +398,25 @@ def counted(profile: KernelProfile, name: str) -> float | None:
     return value if value is not None and value >= 0 else None
 
 
+# Share of the executed instructions that are in the code of a report, below which it says nothing of the launch.
+MOSTLY_SEEN = 0.5
+
+
+def runs_elsewhere(profile: KernelProfile) -> bool:
+    """Whether most of what ran is in no code of the report: printf, malloc and the like, which the driver brings."""
+    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS) or {}
+    there = sum(executed.get(line.address, 0) for line in profile.source.instructions)
+    return profile.workload == "kernel" and 0 < there < MOSTLY_SEEN * (
+        profile.number(metrics.INSTRUCTIONS_EXECUTED) or 0.0
+    )
+
+
 def work(profile: KernelProfile) -> Work:
     """Read a launch for explanation. What was not collected is absent: no code, no loads, no samples."""
     executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
     samples = by_address(profile, metrics.SAMPLE_COUNT)
-    instructions = profile.source.instructions if executed or samples else ()
+    seen = (executed or samples) and not runs_elsewhere(profile)
+    instructions = profile.source.instructions if seen else ()
     code = flow.program(instructions) if instructions else None
     threads = by_address(profile, metrics.THREADS_BY_ADDRESS)
     addresses = [line.address for line in instructions]

@@ -211,6 +211,10 @@ def test_a_debug_build_is_said_once_and_nothing_else(recorded: ReadRecorded) -> 
     filled = [*copied, *(replace(code[-1], sass="NOP") for _ in copied)]
     assert is_debug_build(replace(good, source=replace(good.source, instructions=tuple(filled))))
 
+    # Nor does what was not disassembled.
+    unread = [*copied, *(replace(code[-1], sass="") for _ in 4 * copied)]
+    assert is_debug_build(replace(good, source=replace(good.source, instructions=tuple(unread))))
+
     # Predicates in place of branches are an optimiser's.
     chosen = [replace(one, sass=f"@P0 {one.sass}") if at % 9 == 2 else one for at, one in enumerate(copied)]
     assert not is_debug_build(replace(good, source=replace(good.source, instructions=tuple(chosen))))
@@ -259,8 +263,9 @@ def test_multiprocessors_without_a_block_are_not_idle_time(recorded: ReadRecorde
     )
     for idle in (lambda profile: work(profile).idle_start, idle_share):
         assert idle(average_alone) == pytest.approx(idle(tiny), abs=0.02)
-    # Of a launch of a second others work where the average one does not.
-    assert idle_share(replace(average_alone, metrics=average_alone.metrics | {metrics.DURATION: 1e9})) < 1e-5
+    # Of a launch of a second, with as many cycles, others work where the average one does not.
+    second = {metrics.DURATION: 1e9, metrics.SM_ELAPSED_CYCLES_MAX: 1.8e9, metrics.ELAPSED_CYCLES: 1.8e9}
+    assert idle_share(replace(average_alone, metrics=average_alone.metrics | second)) < 1e-5
 
 
 def test_a_sparse_report_gives_no_guess_but_the_options(recorded: ReadRecorded) -> None:

@@ -1,0 +1,127 @@
+"""What other people's reports showed: sparse ones, other cards, code that nobody sees or that calls elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_code import made
+from profiles import launch
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation.causes.shared import local_memory
+from gemmprof.analysis.explanation.causes.threads import low_occupancy
+from gemmprof.analysis.explanation.causes.unseen import unseen_accesses
+from gemmprof.analysis.explanation.demands.resources import LAUNCHING, busiest_sm, loads
+from gemmprof.analysis.explanation.demands.time_model import TimeModel
+from gemmprof.analysis.explanation.demands.work import runs_elsewhere, work
+from gemmprof.analysis.explanation.engine import explain
+from gemmprof.analysis.explanation.levers import offered
+from gemmprof.model import KernelProfile
+
+
+@pytest.mark.parametrize(
+    ("card", "sass", "of_the_peak"),
+    [
+        ("NVIDIA GeForce RTX 4090", "HMMA.16816.F32 R4, R8, R2, R4 ;", 0.5),
+        ("NVIDIA GeForce RTX 4090", "HMMA.16816.F16 R4, R8, R2, R4 ;", 1.0),
+        ("NVIDIA RTX 6000 Ada Generation", "HMMA.16816.F32 R4, R8, R2, R4 ;", 1.0),
+    ],
+)
+def test_tensor_cores_that_add_up_slowly_are_full_at_half_of_the_peak(
+    card: str, sass: str, of_the_peak: float
+) -> None:
+    busy = {metrics.BUSY["tensor"][0]: 47.0}
+    profile = made(sass, counted=busy, capability=(8, 9)).profile
+    profile = replace(profile, device=replace(profile.device, name=card))
+    (tensor,) = (load for load in loads(profile) if load.resource.key == "tensor")
+    assert tensor.ceiling == pytest.approx(0.95 * of_the_peak)
+
+
+def _of_a_kernel(average: float, duration: float, **more: float) -> KernelProfile:
+    counted = {
+        metrics.SM_ACTIVE_CYCLES: average,
+        metrics.ELAPSED_CYCLES: 1e6,
+        metrics.DURATION: duration,
+        **more,
+    }
+    profile = launch(counted)
+    return replace(
+        profile,
+        device=replace(profile.device, sm_count=20),
+        launch=replace(profile.launch, grid=(40, 1, 1)),
+    )
+
+
+def test_what_the_average_sm_does_not_work_others_do() -> None:
+    """One block in twenty SMs works for all of the launch: no launch takes longer to start and end than this."""
+    found = busiest_sm(_of_a_kernel(5e4, 1e6))
+    assert found == pytest.approx(1e6 * (1.0 - LAUNCHING / 1e6))
+    assert busiest_sm(_of_a_kernel(5e4, LAUNCHING)) == 5e4  # all of a short launch may be its start
+    assert busiest_sm(_of_a_kernel(5e4, 1e6, **{metrics.ACTIVE_CYCLES_MAX: 6e4})) == 6e4
+
+
+def test_latencies_alone_are_no_model_of_the_time() -> None:
+    assert not TimeModel(work(launch())).known
+
+
+@pytest.mark.parametrize(("meets", "found"), [("NOP ;", 1), ("BAR.SYNC 0x0 ;", 0)])
+def test_blocks_of_which_fewer_fit_than_of_their_halves_are_cut(meets: str, found: int) -> None:
+    """Of 48 warps one block of 32, or three of 16; not where its threads meet."""
+    profile = made("LDG.E R4, [R2] ;", meets, "EXIT ;", capability=(8, 6)).profile
+    shape = replace(
+        profile.launch, grid=(2048, 1, 1), block=(1024, 1, 1), registers_per_thread=16, waves_per_sm=24.4
+    )
+    occupancy = {
+        metrics.BLOCK_LIMIT_REGISTERS: 4.0,
+        metrics.BLOCK_LIMIT_SHARED_MEMORY: 16.0,
+        metrics.BLOCK_LIMIT_WARPS: 1.0,
+        metrics.BLOCK_LIMIT_BLOCKS: 16.0,
+        metrics.THEORETICAL_OCCUPANCY: 66.67,
+        metrics.SM_COUNT: 84.0,
+    }
+    profile = replace(profile, launch=shape, metrics={**profile.metrics, **occupancy})
+    told = [one for one in low_occupancy(work(profile)) if "512 threads in place of 1,024" in one.change]
+    assert len(told) == found
+    assert all(one.fix.warps == pytest.approx(1.5) for one in told)
+
+
+def test_code_that_nobody_disassembled_is_known_by_its_counters() -> None:
+    passes, elapsed = 100_000.0, 1_000.0
+    counted = {
+        metrics.BUSY["l1_data"][0]: 100.0,
+        metrics.SM_ELAPSED_CYCLES_MAX: elapsed,
+        metrics.SM_COUNT: passes / elapsed,
+    }
+    tables = {
+        metrics.INSTRUCTIONS_BY_ADDRESS: {0: 1000, 16: 1000},
+        metrics.GLOBAL_SECTORS_BY_ADDRESS: {0: 16_000, 16: 4000},
+        metrics.GLOBAL_IDEAL_BY_ADDRESS: {0: 4000, 16: 4000},
+        metrics.GLOBAL_TAGS_BY_ADDRESS: {0: 16_000, 16: 1000},
+        metrics.SHARED_WAVEFRONTS_BY_ADDRESS: {32: 64_000},
+        metrics.SHARED_IDEAL_BY_ADDRESS: {32: 4000},
+    }
+    found = {one.cause: one for one in unseen_accesses(work(launch(counted, per_instruction=tables)))}
+    assert found.keys() == {"uncoalesced_access", "shared_bank_conflicts"}
+    assert found["uncoalesced_access"].fix.resources["l1_data"] == pytest.approx(1.0 - 15_000 / passes)
+    assert found["shared_bank_conflicts"].fix.resources["l1_data"] == pytest.approx(1.0 - 60_000 / passes)
+    assert "16.0 times" in found["shared_bank_conflicts"].change
+
+
+def test_what_runs_in_code_of_the_driver_is_not_laid_to_the_kernel() -> None:
+    """A kernel that prints: of 1,000 instructions three are its own."""
+    own = made("STL.64 [R1], R8 ;", "CALL.ABS.NOINC 0x0 ;", "EXIT ;", executed=1).profile
+    prints = replace(own, metrics={**own.metrics, metrics.INSTRUCTIONS_EXECUTED: 1000.0})
+    assert runs_elsewhere(prints) and not runs_elsewhere(own)
+    assert work(prints).program is None and work(own).program is not None
+    assert any("printf" in line for line in explain(prints).trust)
+
+
+def test_nobody_rewrites_the_code_of_curand() -> None:
+    found = made("LDL R4, [R2] ;", "EXIT ;", places=[("/cuda/include/curand_kernel.h", 725), ("made.cu", 3)])
+    (told,) = offered(found, local_memory(found))
+    assert "curand_init" in told.change and told.cause == "local_memory"
+    mine = made("LDL R4, [R2] ;", "EXIT ;")
+    (told,) = offered(mine, local_memory(mine))
+    assert "curand" not in told.change and np.any(told.attributed)
