@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 
@@ -13,7 +14,8 @@
 #include "staged_store.cuh"
 #include "workspace.cuh"
 
-constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
+constexpr int MAX_CLUSTER = 8;        // the largest that every Hopper GPU accepts
+constexpr int LARGEST_CLUSTER = 16;  // that some do: four blocks that read one operand once, and share K with twelve others
 
 namespace GEMMPROF_STAGE {
 
@@ -120,6 +122,8 @@ constexpr double WRITTEN_BYTES = 5e7;
 // From which on an operand that is read once has no policy, of memory as fast as an H200's: K along its rows, or across;
 // and one whose rows of 128 bytes lie in two lines of L2.
 constexpr double READ_ONCE_ALONG = 2.9e8, READ_ONCE_ACROSS = 4.2e8, READ_ONCE_BEYOND = 2.4e8;
+// From which on operands that are read more than once pass L2 with the lowest priority: both, and each of them.
+constexpr double PASSING_BYTES = 1.2e7, PASSING_EACH = 4e6;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
 constexpr double BEYOND_LINE = 0.734;  // that a row costs more whose 128 bytes lie in two lines of L2
 constexpr double STORE_ODD = 0.262;  // that C costs more whose rows begin within a sector
@@ -136,6 +140,7 @@ constexpr double FAR = 3.68, FAR_BLOCK = 0.109, FAR_BYTE = 4.34e-07;
 constexpr double FAR_ALONE = 0.7;  // the part of the latter two that tiles take which no pair computes
 // By the blocks of a cluster that shares a tile: the time it takes over that of the terms above.
 constexpr double SHARERS[MAX_CLUSTER + 1] = {1.0, 1.0, 1.0, 1.01, 0.98, 1.045, 1.04, 1.0, 1.01};
+constexpr double MORE_SHARERS = 1.07;  // of more than MAX_CLUSTER
 // Of the bandwidth that a tile's copies reach: what blocks that share it do, as a cluster and far from each other.
 constexpr double NEAR_BANDWIDTH = 0.975, FAR_BANDWIDTH = 0.751;
 constexpr int MOST_FAR = 31;  // a lane each asks whether another's are there
@@ -167,9 +172,34 @@ inline bool begins_inward(const gemmprof::Gemm& g, const Choice& choice) {
     return g.k > INWARD_K && g.beta == 0.0f && !choice.cut;
 }
 
-// How many clusters of this size the device holds at a time.
+// A kernel's clusters of more blocks than every GPU accepts have to be allowed.
+inline cudaError_t allow_cluster(const gemmprof::KernelFacts& kernel, int cluster) {
+    if (cluster <= MAX_CLUSTER) return cudaSuccess;
+    return cudaFuncSetAttribute(kernel.function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+}
+
+// The blocks of the largest cluster that the current device accepts.
+inline int largest_cluster(int device, int sms, const gemmprof::KernelFacts& kernel) {
+    static std::atomic<int> known[gemmprof::MAX_DEVICES];
+    int largest = device < gemmprof::MAX_DEVICES ? known[device].load() : 0;
+    if (largest > 0) return largest;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(unsigned(sms / LARGEST_CLUSTER * LARGEST_CLUSTER));
+    config.blockDim = dim3(unsigned(kernel.threads));
+    config.dynamicSmemBytes = std::size_t(kernel.dynamic_shared_memory);
+    if (gemmprof::allow_shared_memory(kernel) != cudaSuccess || allow_cluster(kernel, LARGEST_CLUSTER) != cudaSuccess ||
+        cudaOccupancyMaxPotentialClusterSize(&largest, kernel.function, &config) != cudaSuccess) {
+        cudaGetLastError();
+        largest = MAX_CLUSTER;
+    }
+    if (device < gemmprof::MAX_DEVICES) known[device] = largest;
+    return largest;
+}
+
+// How many clusters of this size the device holds at a time; none where it accepts only smaller ones.
 inline int cluster_places(int device, int sms, int cluster, const gemmprof::KernelFacts& kernel) {
-    static gemmprof::KnownPlaces<MAX_CLUSTER> known;
+    static gemmprof::KnownPlaces<LARGEST_CLUSTER> known;
+    if (cluster > MAX_CLUSTER && cluster > largest_cluster(device, sms, kernel)) return 0;
     return known(kernel, device, sms, cluster);
 }
 
@@ -200,6 +230,29 @@ inline double beyond_lines(const void* data, std::int64_t ld) {
     const std::int64_t from = std::int64_t(reinterpret_cast<std::uintptr_t>(data)) % 128, apart = 2 * ld % 128;
     if ((from | apart) % 16 != 0) return 0.0;  // is copied before
     return apart != 0 ? 1.0 - double(apart & -apart) / 128 : from != 0 ? 1.0 : 0.0;
+}
+
+// Operands that pass L2 with the lowest priority. One that is read once never drives out what others left there; nor does
+// one that several blocks read at about the same time, if it is not small.
+struct Passing {
+    bool a, b;
+};
+
+// `g`: as the tile sees it. Blocks read the same at about the same time where each has one tile and all clusters are at
+// the same places of K, of a size that divides a group of SMs evenly. Those of other sizes drift apart, as do
+// blocks that meet in memory: what comes second has to read such an operand from memory again.
+inline Passing passing(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places, double memory) {
+    const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
+    const int cluster = tile.pair * choice.splits;
+    const double a = 2.0 * g.m * g.k, b = 2.0 * g.n * g.k;
+    const bool together = !choice.far && !choice.cut && std::int64_t(rows) * columns <= places &&
+                          (cluster & (cluster - 1)) == 0 && a + b >= PASSING_BYTES;
+    const auto most = [&](const void* data, std::int64_t ld, bool along) {
+        return memory * (beyond_lines(data, ld) > 0.0 ? READ_ONCE_BEYOND : along ? READ_ONCE_ALONG : READ_ONCE_ACROSS);
+    };
+    const double most_a = most(g.a, g.lda, !g.a_transposed), most_b = most(g.b, g.ldb, g.b_transposed);
+    return {columns == 1 ? a < most_a : together && a >= PASSING_EACH && a + b < most_a,
+            rows == 1 ? b < most_b : together && b >= PASSING_EACH && a + b < most_b};
 }
 
 // What things take that hide each other in part.
@@ -264,7 +317,8 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     } else {
         time += both(work(rounds), read);
     }
-    if (!once) time += card.write_back * std::min(operands, WRITTEN_BYTES);
+    const Passing pass = passing(g, tile, choice, places, card.memory);
+    if (!once && !pass.a && !pass.b) time += card.write_back * std::min(operands, WRITTEN_BYTES);
     time += times.block + (tile.kept ? KEEP * rounds : 0.0);
     if (tile.in_turn && rounds <= FEW_ROUNDS && stored_packed(problem) && !stored_by_copies(problem))
         time += STORED_IN_TURN;
@@ -279,7 +333,8 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     const double sums = 4096.0 * choice.splits * gemmprof::ceil_div(quads, choice.splits);
     const double byte = (tile.far ? COPIED_BYTE : EXCHANGE_BYTE) * (1.0 + EXCHANGE_BUSY * at_once / places);
     time += times.sharing * rounds * ((tile.far ? COPIED : EXCHANGE) + byte * sums);
-    return time * SHARERS[tile.pair * choice.splits];
+    const int sharers = tile.pair * choice.splits;
+    return time * (sharers > MAX_CLUSTER ? MORE_SHARERS : SHARERS[sharers]);
 }
 
 // How many tiles, or pairs of them, C has.
@@ -311,9 +366,11 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, const C
         if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
         if (facts.swapped && !stored_packed(g)) continue;
-        const int most = facts.in_turn || facts.kept ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
+        const int blocks = facts.pair == 4 ? LARGEST_CLUSTER : MAX_CLUSTER;
+        const int most = facts.in_turn || facts.kept ? 1 : std::min(blocks / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);
+            if (places == 0) continue;
             for (const bool cut : {false, true}) {
                 if (cut && (splits > 1 || !can_cut(g, facts, places))) continue;
                 Choice choice = {tile, splits, cut};

@@ -515,17 +515,8 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     schedule.by_cluster = Divisor::of(sharers), schedule.by_band = Divisor::of(GROUP * columns);
     schedule.by_height = Divisor::of(rows % GROUP == 0 ? GROUP : rows % GROUP);
     schedule.by_steps = Divisor::of(steps);
-    // An operand that is much larger than L2 is read faster as any other, although what others wrote to L2 is then written
-    // back meanwhile.
-    const double memory = gemmprof::memory_speed(device);
-    const auto passes = [&](int others, double side, const void* data, std::int64_t ld, bool along) {
-        const double aligned = along ? READ_ONCE_ALONG : READ_ONCE_ACROSS;
-        const double most = beyond_lines(data, ld) > 0.0 ? READ_ONCE_BEYOND : aligned;
-        return others == 1 && 2.0 * side * seen.k < memory * most;
-    };
-    schedule.bulk = bulk;
-    schedule.a_once = passes(columns, seen.m, seen.a, seen.lda, !seen.a_transposed);
-    schedule.b_once = passes(rows, seen.n, seen.b, seen.ldb, seen.b_transposed);
+    const Passing pass = passing(seen, tile, choice, places, gemmprof::memory_speed(device));
+    schedule.bulk = bulk, schedule.a_once = pass.a, schedule.b_once = pass.b;
 
     schedule.last_row = schedule.last_col = INT_MAX;
     if (begins_inward(g, choice)) {  // C's columns in eights
@@ -540,7 +531,9 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
         schedule.piece = Shares::of((count - schedule.whole) * steps, clusters);
         schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
     }
-    return gemmprof::launch_kernel(kernel_for(g, choice.tile), unsigned(clusters * sharers), unsigned(cluster), stream,
+    const gemmprof::KernelFacts& kernel = kernel_for(g, choice.tile);
+    if (cudaError_t error = allow_cluster(kernel, cluster)) return error;
+    return gemmprof::launch_kernel(kernel, unsigned(clusters * sharers), unsigned(cluster), stream,
                                    maps[0], maps[1], maps[2], schedule, gemmprof::output_of(g));
 }
 
