@@ -14,8 +14,8 @@
 #include "staged_store.cuh"
 #include "workspace.cuh"
 
-constexpr int MAX_CLUSTER = 8;        // the largest that every Hopper GPU accepts
-constexpr int LARGEST_CLUSTER = 16;  // that some do: four blocks that read one operand once, and share K with twelve others
+constexpr int MAX_CLUSTER = 8;       // the largest that every Hopper GPU accepts
+constexpr int LARGEST_CLUSTER = 16;  // that some do: fours of blocks that read one operand once share K in it
 
 namespace GEMMPROF_STAGE {
 
@@ -122,8 +122,8 @@ constexpr double WRITTEN_BYTES = 5e7;
 // From which on an operand that is read once has no policy, of memory as fast as an H200's: K along its rows, or across;
 // and one whose rows of 128 bytes lie in two lines of L2.
 constexpr double READ_ONCE_ALONG = 2.9e8, READ_ONCE_ACROSS = 4.2e8, READ_ONCE_BEYOND = 2.4e8;
-// From which on operands that are read more than once pass L2 with the lowest priority: both, and each of them.
-constexpr double PASSING_BYTES = 1.2e7, PASSING_EACH = 4e6;
+// Operands that are read more than once pass L2 with the lowest priority: both are between these, and each is at least.
+constexpr double PASSING_LEAST = 1.6e7, PASSING_MOST = 6.4e7, PASSING_EACH = 4e6;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
 constexpr double BEYOND_LINE = 0.734;  // that a row costs more whose 128 bytes lie in two lines of L2
 constexpr double STORE_ODD = 0.262;  // that C costs more whose rows begin within a sector
@@ -232,27 +232,28 @@ inline double beyond_lines(const void* data, std::int64_t ld) {
     return apart != 0 ? 1.0 - double(apart & -apart) / 128 : from != 0 ? 1.0 : 0.0;
 }
 
-// Operands that pass L2 with the lowest priority. One that is read once never drives out what others left there; nor does
-// one that several blocks read at about the same time, if it is not small.
+// Operands that pass L2 with the lowest priority: what other launches wrote is then not written back meanwhile.
 struct Passing {
     bool a, b;
 };
 
-// `g`: as the tile sees it. Blocks read the same at about the same time where each has one tile and all clusters are at
-// the same places of K, of a size that divides a group of SMs evenly. Those of other sizes drift apart, as do
-// blocks that meet in memory: what comes second has to read such an operand from memory again.
+// `g`: as the tile sees it. An operand that is read once passes, unless it is much larger than L2 and read faster as any
+// other. One that several blocks read does, if it is neither small nor far beyond L2, where they read the same at about
+// the same time: each has one tile, and all clusters are at the same places of K, of a size that divides a group of SMs
+// evenly. Those of other sizes drift apart, as do blocks that meet in memory, and rows of 128 bytes that lie in two
+// lines need each line twice: what comes second has to read from memory again.
 inline Passing passing(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places, double memory) {
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
     const int cluster = tile.pair * choice.splits;
     const double a = 2.0 * g.m * g.k, b = 2.0 * g.n * g.k;
     const bool together = !choice.far && !choice.cut && std::int64_t(rows) * columns <= places &&
-                          (cluster & (cluster - 1)) == 0 && a + b >= PASSING_BYTES;
-    const auto most = [&](const void* data, std::int64_t ld, bool along) {
-        return memory * (beyond_lines(data, ld) > 0.0 ? READ_ONCE_BEYOND : along ? READ_ONCE_ALONG : READ_ONCE_ACROSS);
+                          (cluster & (cluster - 1)) == 0 && a + b >= PASSING_LEAST && a + b <= PASSING_MOST;
+    const auto passes = [&](int others, double bytes, const void* data, std::int64_t ld, bool along) {
+        const bool beyond = beyond_lines(data, ld) > 0.0;
+        if (others > 1) return together && bytes >= PASSING_EACH && !beyond;
+        return bytes < memory * (beyond ? READ_ONCE_BEYOND : along ? READ_ONCE_ALONG : READ_ONCE_ACROSS);
     };
-    const double most_a = most(g.a, g.lda, !g.a_transposed), most_b = most(g.b, g.ldb, g.b_transposed);
-    return {columns == 1 ? a < most_a : together && a >= PASSING_EACH && a + b < most_a,
-            rows == 1 ? b < most_b : together && b >= PASSING_EACH && a + b < most_b};
+    return {passes(columns, a, g.a, g.lda, !g.a_transposed), passes(rows, b, g.b, g.ldb, g.b_transposed)};
 }
 
 // What things take that hide each other in part.
@@ -317,8 +318,7 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     } else {
         time += both(work(rounds), read);
     }
-    const Passing pass = passing(g, tile, choice, places, card.memory);
-    if (!once && !pass.a && !pass.b) time += card.write_back * std::min(operands, WRITTEN_BYTES);
+    if (!once) time += card.write_back * std::min(operands, WRITTEN_BYTES);
     time += times.block + (tile.kept ? KEEP * rounds : 0.0);
     if (tile.in_turn && rounds <= FEW_ROUNDS && stored_packed(problem) && !stored_by_copies(problem))
         time += STORED_IN_TURN;
