@@ -427,12 +427,12 @@ def _apart(one: footprint.Reuse, axis: str) -> float:
 
 
 def _shared_too_late(work: Work, known: Sequence[footprint.Reuse]) -> str:
-    """The grid's outermost axis, if blocks along it load the same and L2 cannot hold what all others load in between:
-    blocks begin in the order of their numbers, x first. '' for none.
+    """The grid's outermost axis, if blocks along it load much of the same (all of it, or windows that overlap) and L2
+    cannot hold what all others load in between: blocks begin in the order of their numbers, x first. '' for none.
     """
     *inner, last = [AXES[at] for at, blocks in enumerate(work.profile.launch.grid) if blocks > 1] or [""]
     between = SECTOR * sum(_all_blocks(work, one, inner) for one in known)
-    same = any(_apart(one, last) == 0.0 for one in known)
+    same = any(_apart(one, last) < LOADED_AGAIN for one in known)
     return last if inner and same and between > (work.profile.device.l2_bytes or np.inf) else ""
 
 
@@ -771,8 +771,8 @@ def _read_again(work: Work, flows: Traffic, there: float, named: str, late: str)
             ),
         ),
         change=(
-            f"Make {late} the first axis of the grid: [blocks|programs] along it load the same, and what those between "
-            f"them load is more than L2 holds ({again:.1f} times {named} was read from DRAM)."
+            f"Make {late} the first axis of the grid: [blocks|programs] along it load much of the same, and what those "
+            f"between them load is more than L2 holds ({again:.1f} times {named} was read from DRAM)."
             if late
             else f"Read it once: {again:.1f} times {named} was read from DRAM, each block's part by that block "
             "alone, again and again. Keep what it works on in registers or shared memory between its passes, or give "

@@ -418,6 +418,7 @@ def test_tiles_copied_ahead_save_no_more_than_the_busiest_unit_leaves() -> None:
 @pytest.mark.parametrize(
     ("of", "name", "side", "again"),
     [
+        # Blocks behind one another in depth share two of three planes: they follow one another in what was faster.
         ("blind17", "volume_smoothed_plane_after_plane", "", True),
         # Neighbouring blocks share sectors, or heads; blocks further apart do not.
         ("blind12", "bias_gradient_block_a_column", "", False),
@@ -429,7 +430,8 @@ def test_tiles_copied_ahead_save_no_more_than_the_busiest_unit_leaves() -> None:
 )
 def test_what_fits_l2_is_read_once(of: str, name: str, side: str, again: bool) -> None:
     said = [one.change for one in explain_work(study(name, side, DATA / of / "h100")[0]).findings]
-    assert any("times what" in one and one.startswith("Work on what lies in L2") for one in said) == again
+    starts = ("Work on what lies in L2", "Make z the first axis of the grid")
+    assert [one.startswith(starts[1]) for one in said if one.startswith(starts)] == [True] * again
     assert not any("times what comes from DRAM" in one for one in said if "scans" in name)
 
 

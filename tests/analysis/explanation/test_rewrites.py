@@ -302,6 +302,8 @@ def test_instructions_that_never_ran_stop_nothing(
         ("volume_smoothed_plane_after_plane", "cache_locality", "columns"),
         # A bias that all samples share, which L2 has lost when the next sample's programs come to it.
         ("triton_pair_bias_softmax_samples_outermost", "cache_locality", "order"),
+        # Windows of five planes, which overlap with those of the next plane's blocks.
+        ("triton_smoothed_over_depth_plane_by_plane", "cache_locality", "depth"),
         # More loads in flight save no more of the waits than DRAM leaves while it delivers.
         ("careful_dot_one_chain_a_thread", "memory_latency", "more_blocks"),
         # Digits of a number, each of what the last one left: a product with the reciprocal stays of each quotient.
