@@ -710,7 +710,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         fix = Fix(warps=fits / here, resources={"block_launch": min(1.0, fits / each / on_each)})
         yield from _lifted(work, "the launching of blocks", here, fix, how, LATENCY)
         return
-    if now >= most:
+    if not 0.0 < now < most:  # what fits no SM was never launched
         return
     if "registers" in binding and (lines := work.profile.source.instructions):
         # With fewer than hold what is needed at once, values would go to local memory and back.

@@ -100,7 +100,7 @@ VARIATIONS: dict[str, Variation] = {
 }
 
 
-@pytest.mark.parametrize("name", few(VARIATIONS, ["no instances", *[*VARIATIONS][::6]]))
+@pytest.mark.parametrize("name", few(VARIATIONS, ["no instances", "below zero", *[*VARIATIONS][::6]]))
 def test_the_answer_stays_within_bounds(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a division by zero would go unseen otherwise
