@@ -176,7 +176,7 @@ def titles() -> dict[str, str]:
     """The titles of metrics that are figures."""
     declarations = (item for analysis in analyses() for item in declared(result_of(analysis)).values())
     found = {metric: item.alone or item.title for item in declarations for metric in item.names}
-    return {**found, **{one.metric: one.title for one in QUANTITIES}}
+    return {**found, **{one.metric: one.title for one in QUANTITIES if one.metric}}
 
 
 def figures(analysis: KernelAnalysis) -> dict[str, float]:

@@ -332,20 +332,25 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
 def _begins_with_the_last(work: Work, row: int) -> bool:
     """Whether a load's loop runs again and again in one around it, each time with what came of it the last time."""
     code, inner = work.code, work.code.loop_of(row)
-    shared = np.flatnonzero(work.where(lambda line: line.is_load and line.space == "shared") & work.ran)
+    if inner is None:
+        return False
+    shared = np.flatnonzero(
+        work.where(lambda line: line.is_load and line.space == "shared") & work.ran
+    ).tolist()
+    results = {
+        use for at in range(inner.first, inner.last + 1) for use in code.readers[at] if use not in inner
+    }
 
-    def comes_back(inner: Loop, outer: Loop) -> bool:
+    def comes_back(outer: Loop) -> bool:
         """Through registers, or shared memory, wherever that lies."""
 
         def onward(at: int) -> Iterator[int]:
             stored = work.sass[at].is_store and work.sass[at].space == "shared"
-            return (use for use in (shared.tolist() if stored else code.readers[at]) if use in outer)
+            return (use for use in (shared if stored else code.readers[at]) if use in outer)
 
-        results = {use for at in range(inner.first, inner.last + 1) for use in code.readers[at]}
-        behind = (use for use in results if use in outer and use not in inner)
-        return any(at in inner for at in reached(behind, onward))
+        return any(at in inner for at in reached((use for use in results if use in outer), onward))
 
-    return inner is not None and any(comes_back(inner, outer) for outer in code.loops_around[row][1:])
+    return any(map(comes_back, code.loops_around[row][1:]))
 
 
 def _both_ways(work: Work, one: footprint.Reuse) -> bool:

@@ -33,9 +33,8 @@ from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import LIMITS, WARP
 
 MEET = ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")  # the lanes of a warp exchange something
-GROUPS = frozenset(
-    {"COLLECTIVE", "EXCLUSIVE"}
-)  # of these a warp meets at a mask's lanes, one mask after the other
+# Of these a warp meets at a mask's lanes, one mask after the other.
+GROUPS = frozenset({"COLLECTIVE", "EXCLUSIVE"})
 VOTES = "RED"  # a barrier with this modifier tells all threads of a block what each of them found
 ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
 MOST_LEAVE = 0.5  # threads with an effect, over those launched, up to which most have no work
