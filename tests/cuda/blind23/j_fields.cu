@@ -87,7 +87,9 @@ __global__ void __launch_bounds__(128) taste_roots(const float *__restrict__ gra
             a[k * RANK + row] *= row < k ? 0.0f : scale;
         }
         __syncthreads();
-        for (int j = k + 1 + own; j < RANK; j += 4) a[j * RANK + row] -= a[k * RANK + row] * a[k * RANK + j];
+        const float mine = a[k * RANK + row];
+#pragma unroll 4
+        for (int j = k + 1 + own; j < RANK; j += 4) a[j * RANK + row] -= mine * a[k * RANK + j];
         __syncthreads();
     }
 #pragma unroll
@@ -195,7 +197,10 @@ Study bent("deformable_columns_channel_a_thread", "vision", 128, "columns of a d
     {{"channels", "eight channels a thread", {"redundant_loads"}}, {"points", "one of nine points a thread, of 32 channels", {"redundant_loads"}}},
     [](Buffers &b, long n) -> Sides {
         const int channels = 256, pixels = static_cast<int>(n * n);
-        const Grid grid = {b.random<float>(static_cast<size_t>(channels) * pixels), b.random<float>(18 * pixels), b.random<float>(9 * pixels, 0.0, 1.0), b.output<float>(static_cast<size_t>(channels) * 9 * pixels), static_cast<int>(n), pixels};
+        std::vector<float> offsets(18 * pixels);
+        for (int k = 0; k < 18; k++)
+            for (int i = 0; i < pixels; i++) offsets[k * pixels + i] = 1.6f * std::sin(0.03f * (i % n) + 0.05f * (i / n) + k);
+        const Grid grid = {b.random<float>(static_cast<size_t>(channels) * pixels), b.copy(offsets), b.random<float>(9 * pixels, 0.0, 1.0), b.output<float>(static_cast<size_t>(channels) * 9 * pixels), static_cast<int>(n), pixels};
         return {{"flawed", launch(deformed<1>, dim3(pixels / 256, channels), 256, 0, grid)}, {"channels", launch(deformed<8>, dim3(pixels / 256, channels / 8), 256, 0, grid)},
             {"points", launch(deformed_points, dim3(pixels / 256, 9, channels / 32), 256, 0, grid)}};
     });
@@ -649,17 +654,17 @@ Study arriving("wave_arrivals_sample_by_sample", "seismology", 65536, "when a wa
 // --- spectra as decibels: without a flaw ---
 
 __device__ __forceinline__ float decibels(float real, float imaginary) { return 3.01029996f * __log2f(real * real + imaginary * imaginary + 1e-12f); }
-// Two pairs of complex values a thread.
-__global__ void __launch_bounds__(256) spectra(const float4 *__restrict__ in, float4 *__restrict__ out, int quads) {
+// Two complex values a thread.
+__global__ void __launch_bounds__(256) spectra(const float4 *__restrict__ in, float2 *__restrict__ out, int pairs) {
     const int i = blockIdx.x * 256 + threadIdx.x;
-    if (i >= quads) return;
-    const float4 a = in[2 * i], c = in[2 * i + 1];
-    out[i] = make_float4(decibels(a.x, a.y), decibels(a.z, a.w), decibels(c.x, c.y), decibels(c.z, c.w));
+    if (i >= pairs) return;
+    const float4 two = in[i];
+    out[i] = make_float2(decibels(two.x, two.y), decibels(two.z, two.w));
 }
 
 Study loud("sound_spectra_as_decibels", "audio", 1 << 24, "powers of 16777216 complex values in decibels", "", {}, [](Buffers &b, long n) -> Sides {
     const float4 *in = reinterpret_cast<const float4 *>(b.random<float>(n * 2));
-    return {{"sound", launch(spectra, blocks(n / 4, 256), 256, 0, in, reinterpret_cast<float4 *>(b.output<float>(n)), n / 4)}};
+    return {{"sound", launch(spectra, blocks(n / 2, 256), 256, 0, in, reinterpret_cast<float2 *>(b.output<float>(n)), n / 2)}};
 });
 
 }  // namespace
