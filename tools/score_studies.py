@@ -55,7 +55,7 @@ BLIND, *SEEN = (DATA / name for name in reversed(SETS))
 judged since.
 """
 HALVED = (
-    DATA / "blind22", DATA / "blind21", DATA / "blind20", DATA / "blind19", DATA / "blind18", DATA / "blind17",
+    DATA / "blind23", DATA / "blind22", DATA / "blind21", DATA / "blind20", DATA / "blind19", DATA / "blind18", DATA / "blind17",
     DATA / "blind16", DATA / "blind15", DATA / "blind14", DATA / "blind10",
 )  # fmt: skip
 """Of these one half may be looked at, which a hash of their names chose."""

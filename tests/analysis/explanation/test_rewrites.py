@@ -94,6 +94,7 @@ SETS = (
     DATA / "blind20" / "h100",
     DATA / "blind21" / "h100",
     DATA / "blind22" / "h100",
+    DATA / "blind23" / "h100",
 )
 
 
