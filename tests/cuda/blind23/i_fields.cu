@@ -296,4 +296,277 @@ Study switched("cipher_keys_remainder_each_digit", "cryptography", 1 << 16, "fou
         return {{"flawed", launch(key_switched, grid, 256, 0, cipher)}, {"once", launch(key_switched_once, grid, 256, 0, cipher)}, {"barrett", launch(key_switched_barrett, grid, 256, 0, cipher)}};
     });
 
+// --- a sheet of spins ---
+
+struct Sheet {
+    signed char *spins;
+    int mask, pitch;  // one less than a row's spins, and how many they are
+    float coldness;
+    unsigned sweep;
+    __device__ __forceinline__ signed char next(int y, int x, int own, int around) const {
+        const unsigned drawn = hash(hash(static_cast<unsigned>(y * pitch + x)) ^ sweep);
+        return static_cast<signed char>(static_cast<float>(drawn) * 2.3283064e-10f < __expf(-2.0f * coldness * static_cast<float>(own * around)) ? -own : own);
+    }
+    __device__ __forceinline__ void turn(int y, int x) const {
+        const signed char *row = spins + y * pitch;
+        const int around = row[(x - 1) & mask] + row[(x + 1) & mask] + spins[((y - 1) & mask) * pitch + x] + spins[((y + 1) & mask) * pitch + x];
+        spins[y * pitch + x] = next(y, x, row[x], around);
+    }
+};
+__global__ void __launch_bounds__(256) spins_turned(const Sheet sheet, int color) {
+    const int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    if (((x + y) & 1) == color) sheet.turn(y, x);
+}
+__global__ void __launch_bounds__(256) spins_turned_color(const Sheet sheet, int color) {
+    const int y = blockIdx.y * 8 + threadIdx.y, x = 2 * (blockIdx.x * 32 + threadIdx.x) + ((y + color) & 1);
+    sheet.turn(y, x);
+}
+__device__ __forceinline__ int byte_of(uint2 word, int k) { return static_cast<signed char>((k < 4 ? word.x : word.y) >> 8 * (k & 3)); }
+// Eight spins a thread, four of which are turned.
+__global__ void __launch_bounds__(256) spins_turned_words(const Sheet sheet, int color) {
+    const int x = 8 * (blockIdx.x * 32 + threadIdx.x), y = blockIdx.y * 8 + threadIdx.y, odd = (y + color) & 1;
+    const auto at = [&](int row) { return reinterpret_cast<uint2 *>(sheet.spins + (row & sheet.mask) * sheet.pitch + x); };
+    const uint2 above = *at(y - 1), own = *at(y), below = *at(y + 1);
+    const int before = sheet.spins[y * sheet.pitch + ((x - 1) & sheet.mask)], after = sheet.spins[y * sheet.pitch + ((x + 8) & sheet.mask)];
+    unsigned found[2] = {};
+#pragma unroll
+    for (int pair = 0; pair < 4; pair++) {
+        const int left = pair ? byte_of(own, 2 * pair - 1) : before, even = byte_of(own, 2 * pair), second = byte_of(own, 2 * pair + 1), right = pair < 3 ? byte_of(own, 2 * pair + 2) : after;
+        const int around = (odd ? even + right + byte_of(above, 2 * pair + 1) + byte_of(below, 2 * pair + 1) : left + second + byte_of(above, 2 * pair) + byte_of(below, 2 * pair));
+        const int turned = sheet.next(y, x + 2 * pair + odd, odd ? second : even, around);
+        const unsigned low = (odd ? even : turned) & 255, high = (odd ? turned : second) & 255;
+        found[pair / 2] |= (low | high << 8) << 16 * (pair % 2);
+    }
+    *at(y) = make_uint2(found[0], found[1]);
+}
+
+Study turned("spins_of_one_color_in_a_warp_of_two", "lattice models", 8192, "half the spins of a sheet of 8192 x 8192, those of one colour of a chequerboard",
+    "neighbouring lanes have spins of both colours, and only one is turned",
+    {{"color", "a thread a spin of the colour", {"branch_divergence"}}, {"words", "a thread has eight spins as two words and turns four", {"branch_divergence", "narrow_access"}}},
+    [](Buffers &b, long n) -> Sides {
+        std::vector<signed char> list(n * n);
+        for (unsigned k = 0; k < list.size(); k++) list[k] = hash(k) & 1 ? 1 : -1;
+        const Sheet sheet = {b.changed(b.copy(list), list.size()), static_cast<int>(n - 1), static_cast<int>(n), 0.44f, 977u};
+        b.tolerance = 0.0;
+        const dim3 block(32, 8);
+        return {{"flawed", launch(spins_turned, dim3(n / 32, n / 8), block, 0, sheet, 1)}, {"color", launch(spins_turned_color, dim3(n / 64, n / 8), block, 0, sheet, 1)},
+            {"words", launch(spins_turned_words, dim3(n / 256, n / 8), block, 0, sheet, 1)}};
+    });
+
+// --- charges of a plasma on the nodes of a grid ---
+
+constexpr int CELLS = 16, NODES_EACH = CELLS + 1, IN_TILE = 1024;
+
+struct Plasma {
+    const float2 *places;  // within the tile, in cells; tile by tile
+    const int *charges;
+    int *nodes;
+    int pitch;
+};
+// ADD takes a node of the tile and an amount. A block a tile of cells.
+template <typename Add>
+__device__ __forceinline__ void deposit(const Plasma &plasma, Add add) {
+    const size_t first = static_cast<size_t>(blockIdx.y * gridDim.x + blockIdx.x) * IN_TILE;
+    for (int k = threadIdx.x; k < IN_TILE; k += 256) {
+        const float2 place = plasma.places[first + k];
+        const int charge = plasma.charges[first + k];
+        const int x = static_cast<int>(place.x), y = static_cast<int>(place.y);
+        const int right = static_cast<int>((place.x - x) * 64.0f), upper = static_cast<int>((place.y - y) * 64.0f);
+        add(y, x, charge * (64 - right) * (64 - upper)), add(y, x + 1, charge * right * (64 - upper));
+        add(y + 1, x, charge * (64 - right) * upper), add(y + 1, x + 1, charge * right * upper);
+    }
+}
+__global__ void __launch_bounds__(256) charges(const Plasma plasma) {
+    int *corner = plasma.nodes + blockIdx.y * CELLS * plasma.pitch + blockIdx.x * CELLS;
+    deposit(plasma, [&](int y, int x, int amount) { atomicAdd(corner + y * plasma.pitch + x, amount); });
+}
+template <typename Keep>
+__device__ __forceinline__ void deposit_in_tile(const Plasma &plasma, Keep keep) {
+    __shared__ int tile[NODES_EACH * NODES_EACH];
+    for (int k = threadIdx.x; k < NODES_EACH * NODES_EACH; k += 256) tile[k] = 0;
+    __syncthreads();
+    deposit(plasma, [&](int y, int x, int amount) { atomicAdd(tile + y * NODES_EACH + x, amount); });
+    __syncthreads();
+    int *corner = plasma.nodes + blockIdx.y * CELLS * plasma.pitch + blockIdx.x * CELLS;
+    for (int k = threadIdx.x; k < NODES_EACH * NODES_EACH; k += 256) keep(corner + k / NODES_EACH * plasma.pitch + k % NODES_EACH, k / NODES_EACH, k % NODES_EACH, tile[k]);
+}
+__global__ void __launch_bounds__(256) charges_tile(const Plasma plasma) {
+    deposit_in_tile(plasma, [](int *node, int, int, int amount) { atomicAdd(node, amount); });
+}
+// Only nodes of the tile's border belong to other tiles, too.
+__global__ void __launch_bounds__(256) charges_inner(const Plasma plasma) {
+    deposit_in_tile(plasma, [](int *node, int y, int x, int amount) {
+        if (y % CELLS && x % CELLS) *node = amount;
+        else atomicAdd(node, amount);
+    });
+}
+
+Study deposited("plasma_charges_four_additions_each", "plasma physics", 64, "4194304 charges, sorted by tiles of 16 x 16 cells, on the nodes of 1024 x 1024 cells",
+    "each charge adds to four nodes in global memory",
+    {{"tile", "a tile's nodes in shared memory, added at the end", {"global_atomics"}}, {"inner", "the same, and nodes inside of the tile stored", {"global_atomics"}}},
+    [](Buffers &b, long n) -> Sides {
+        const int pitch = static_cast<int>(n) * CELLS + 32;
+        const long count = n * n * IN_TILE;
+        const Plasma plasma = {reinterpret_cast<const float2 *>(b.random<float>(count * 2, 0.0, 15.999)), b.random<int>(count, -3.0, 9.0), b.output<int>(pitch * (n * CELLS + 1), true), pitch};
+        b.tolerance = 0.0;
+        const dim3 grid(n, n);
+        return {{"flawed", launch(charges, grid, 256, 0, plasma)}, {"tile", launch(charges_tile, grid, 256, 0, plasma)}, {"inner", launch(charges_inner, grid, 256, 0, plasma)}};
+    });
+
+// --- small systems along the diagonal of a large one ---
+
+constexpr int UNKNOWNS = 5, SOLVERS = 128;
+
+struct Diagonal {
+    const float *blocks, *sides;  // entries of all blocks side by side
+    float *out;
+    int count;
+    template <typename Put>
+    __device__ __forceinline__ void load(int i, Put put) const {
+#pragma unroll
+        for (int r = 0; r < UNKNOWNS; r++) {
+#pragma unroll
+            for (int c = 0; c < UNKNOWNS; c++) put(r, c, blocks[static_cast<size_t>(r * UNKNOWNS + c) * count + i] + (r == c ? 2.0f : 0.0f));
+            put(r, UNKNOWNS, sides[static_cast<size_t>(r) * count + i]);
+        }
+    }
+};
+// Gauss with a pivot; M is indexed by row and column.
+template <typename Matrix, typename Swap>
+__device__ __forceinline__ void solve(const Diagonal &all, int i, Matrix m, Swap swap) {
+#pragma unroll
+    for (int c = 0; c < UNKNOWNS; c++) {
+        int best = c;
+        float most = fabsf(m(c, c));
+#pragma unroll
+        for (int r = c + 1; r < UNKNOWNS; r++)
+            if (fabsf(m(r, c)) > most) most = fabsf(m(r, c)), best = r;
+        swap(c, best);
+        const float inverse = 1.0f / m(c, c);
+#pragma unroll
+        for (int r = c + 1; r < UNKNOWNS; r++) {
+            const float factor = m(r, c) * inverse;
+#pragma unroll
+            for (int k = c + 1; k <= UNKNOWNS; k++) m(r, k) -= factor * m(c, k);
+        }
+    }
+#pragma unroll
+    for (int r = UNKNOWNS - 1; r >= 0; r--) {
+        float x = m(r, UNKNOWNS);
+#pragma unroll
+        for (int k = r + 1; k < UNKNOWNS; k++) x -= m(r, k) * m(k, UNKNOWNS);
+        x /= m(r, r);
+        m(r, UNKNOWNS) = x;
+        all.out[static_cast<size_t>(r) * all.count + i] = x;
+    }
+}
+__global__ void __launch_bounds__(SOLVERS) diagonal_blocks(const Diagonal all) {
+    const int i = blockIdx.x * SOLVERS + threadIdx.x;
+    if (i >= all.count) return;
+    float m[UNKNOWNS][UNKNOWNS + 1];
+    all.load(i, [&](int r, int c, float value) { m[r][c] = value; });
+    const auto at = [&](int r, int c) -> float & { return m[r][c]; };
+    solve(all, i, at, [&](int c, int best) {
+        if (best == c) return;
+        for (int k = 0; k <= UNKNOWNS; k++) {
+            const float kept = m[c][k];
+            m[c][k] = m[best][k], m[best][k] = kept;
+        }
+    });
+}
+__global__ void __launch_bounds__(SOLVERS) diagonal_blocks_registers(const Diagonal all) {
+    const int i = blockIdx.x * SOLVERS + threadIdx.x;
+    if (i >= all.count) return;
+    float m[UNKNOWNS][UNKNOWNS + 1];
+    all.load(i, [&](int r, int c, float value) { m[r][c] = value; });
+    const auto at = [&](int r, int c) -> float & { return m[r][c]; };
+    solve(all, i, at, [&](int c, int best) {
+#pragma unroll
+        for (int r = 0; r < UNKNOWNS; r++) {
+            if (r <= c) continue;
+#pragma unroll
+            for (int k = 0; k <= UNKNOWNS; k++) {
+                const float kept = m[c][k], other = m[r][k];
+                m[c][k] = best == r ? other : kept, m[r][k] = best == r ? kept : other;
+            }
+        }
+    });
+}
+__global__ void __launch_bounds__(SOLVERS) diagonal_blocks_shared(const Diagonal all) {
+    __shared__ float own[UNKNOWNS * (UNKNOWNS + 1)][SOLVERS];
+    const int i = blockIdx.x * SOLVERS + threadIdx.x;
+    if (i >= all.count) return;
+    const auto at = [&](int r, int c) -> float & { return own[r * (UNKNOWNS + 1) + c][threadIdx.x]; };
+    all.load(i, [&](int r, int c, float value) { at(r, c) = value; });
+    solve(all, i, at, [&](int c, int best) {
+        if (best == c) return;
+        for (int k = c; k <= UNKNOWNS; k++) {
+            const float kept = at(c, k);
+            at(c, k) = at(best, k), at(best, k) = kept;
+        }
+    });
+}
+
+Study diagonals("diagonal_blocks_pivot_by_index", "sparse solvers", 1 << 20, "1048576 systems of five unknowns, by elimination with a pivot",
+    "the row of the pivot is known at run time only: the matrix of a thread lies in local memory",
+    {{"registers", "rows change places by selection, all in registers", {"local_memory"}}, {"shared", "matrices in shared memory, entries of threads side by side", {"local_memory"}}},
+    [](Buffers &b, long n) -> Sides {
+        const Diagonal all = {b.random<float>(n * UNKNOWNS * UNKNOWNS), b.random<float>(n * UNKNOWNS), b.output<float>(n * UNKNOWNS), static_cast<int>(n)};
+        b.tolerance = 1e-3;
+        const unsigned grid = blocks(n, SOLVERS);
+        return {{"flawed", launch(diagonal_blocks, grid, SOLVERS, 0, all)}, {"registers", launch(diagonal_blocks_registers, grid, SOLVERS, 0, all)}, {"shared", launch(diagonal_blocks_shared, grid, SOLVERS, 0, all)}};
+    });
+
+// --- how alike the traces of a gather are ---
+
+constexpr int SAMPLES = 1024, TRACES = 480;
+
+struct Alike {
+    float4 sum = {0.0f, 0.0f, 0.0f, 0.0f}, squares = {0.0f, 0.0f, 0.0f, 0.0f};
+    __device__ __forceinline__ void add(float4 v) {
+        sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+        squares.x += v.x * v.x, squares.y += v.y * v.y, squares.z += v.z * v.z, squares.w += v.w * v.w;
+    }
+    __device__ __forceinline__ void add(const Alike &other) {
+        sum.x += other.sum.x, sum.y += other.sum.y, sum.z += other.sum.z, sum.w += other.sum.w;
+        squares.x += other.squares.x, squares.y += other.squares.y, squares.z += other.squares.z, squares.w += other.squares.w;
+    }
+    __device__ __forceinline__ float4 share() const {
+        return make_float4(sum.x * sum.x / (TRACES * squares.x), sum.y * sum.y / (TRACES * squares.y), sum.z * sum.z / (TRACES * squares.z), sum.w * sum.w / (TRACES * squares.w));
+    }
+};
+// A block a gather, four samples a thread.
+__global__ void __launch_bounds__(SAMPLES / 4) semblances(const float4 *__restrict__ traces, float4 *__restrict__ out) {
+    const float4 *own = traces + static_cast<size_t>(blockIdx.x) * TRACES * (SAMPLES / 4) + threadIdx.x;
+    Alike alike;
+#pragma unroll 4
+    for (int trace = 0; trace < TRACES; trace++) alike.add(own[trace * (SAMPLES / 4)]);
+    out[blockIdx.x * (SAMPLES / 4) + threadIdx.x] = alike.share();
+}
+// LANES threads have neighbouring samples; WARPS of them share the traces. Rows of the grid are gathers.
+template <int LANES, int WARPS>
+__global__ void __launch_bounds__(LANES *WARPS) semblances_shared_out(const float4 *__restrict__ traces, float4 *__restrict__ out) {
+    __shared__ Alike parts[WARPS][LANES];
+    const int at = blockIdx.x * LANES + threadIdx.x;
+    const float4 *own = traces + static_cast<size_t>(blockIdx.y) * TRACES * (SAMPLES / 4) + at;
+    Alike alike;
+#pragma unroll 4
+    for (int trace = threadIdx.y; trace < TRACES; trace += WARPS) alike.add(own[trace * (SAMPLES / 4)]);
+    parts[threadIdx.y][threadIdx.x] = alike;
+    __syncthreads();
+    if (threadIdx.y) return;
+    for (int warp = 1; warp < WARPS; warp++) alike.add(parts[warp][threadIdx.x]);
+    out[blockIdx.y * (SAMPLES / 4) + at] = alike.share();
+}
+
+Study gathered("semblance_block_a_gather", "seismics", 32, "how alike 480 traces of 1024 samples are in each of 32 gathers",
+    "a block a gather: 32 blocks on 132 multiprocessors",
+    {{"sixteen", "eight blocks a gather, whose sixteen warps share the traces", {"small_grid"}}, {"narrow", "32 blocks a gather of 32 samples, traces shared by 24 rows of threads", {"small_grid"}}},
+    [](Buffers &b, long n) -> Sides {
+        const float4 *traces = reinterpret_cast<const float4 *>(b.random<float>(n * TRACES * SAMPLES, -0.6, 1.0));
+        float4 *out = reinterpret_cast<float4 *>(b.output<float>(n * SAMPLES));
+        return {{"flawed", launch(semblances, n, SAMPLES / 4, 0, traces, out)}, {"sixteen", launch(semblances_shared_out<32, 16>, dim3(SAMPLES / 128, n), dim3(32, 16), 0, traces, out)},
+            {"narrow", launch(semblances_shared_out<8, 24>, dim3(SAMPLES / 32, n), dim3(8, 24), 0, traces, out)}};
+    });
+
 }  // namespace
