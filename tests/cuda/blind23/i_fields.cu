@@ -465,13 +465,13 @@ __global__ void __launch_bounds__(SOLVERS) diagonal_blocks(const Diagonal all) {
     if (i >= all.count) return;
     float m[UNKNOWNS][UNKNOWNS + 1];
     all.load(i, [&](int r, int c, float value) { m[r][c] = value; });
-    const auto at = [&](int r, int c) -> float & { return m[r][c]; };
+    int order[UNKNOWNS];
+#pragma unroll
+    for (int r = 0; r < UNKNOWNS; r++) order[r] = r;
+    const auto at = [&](int r, int c) -> float & { return m[order[r]][c]; };
     solve(all, i, at, [&](int c, int best) {
-        if (best == c) return;
-        for (int k = 0; k <= UNKNOWNS; k++) {
-            const float kept = m[c][k];
-            m[c][k] = m[best][k], m[best][k] = kept;
-        }
+        const int kept = order[c];
+        order[c] = order[best], order[best] = kept;
     });
 }
 __global__ void __launch_bounds__(SOLVERS) diagonal_blocks_registers(const Diagonal all) {
