@@ -569,4 +569,235 @@ Study gathered("semblance_block_a_gather", "seismics", 32, "how alike 480 traces
             {"narrow", launch(semblances_shared_out<8, 24>, dim3(SAMPLES / 32, n), dim3(8, 24), 0, traces, out)}};
     });
 
+// --- the energy of all pairs of charges ---
+
+constexpr int PARTNERS = 256;
+
+// The energy of the particle OWN with those of a tile, from the one numbered FROM on.
+__device__ __forceinline__ float energy_with(float4 own, const float4 *tile, int from) {
+    float sum = 0.0f;
+#pragma unroll 8
+    for (int k = 0; k < PARTNERS; k++) {
+        const float4 other = tile[k];
+        const float x = other.x - own.x, y = other.y - own.y, z = other.z - own.z;
+        const float inverse = rsqrtf(x * x + y * y + z * z + 1e-4f);
+        const float energy = other.w * inverse * (1.0f + 0.01f * inverse * inverse);
+        sum += k < from ? 0.0f : energy;
+    }
+    return sum * own.w;
+}
+__device__ __forceinline__ void add_of_block(float sum, float *out) {
+    __shared__ float sums[PARTNERS / 32];
+    sum = warp_sum(sum);
+    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        sum = warp_sum(threadIdx.x < PARTNERS / 32 ? sums[threadIdx.x] : 0.0f);
+        if (threadIdx.x == 0) atomicAdd(out, sum);
+    }
+}
+// Each pair once: a block has its own particles and those that come after.
+__global__ void __launch_bounds__(PARTNERS) pair_energy(const float4 *__restrict__ particles, float *__restrict__ out) {
+    __shared__ float4 tile[PARTNERS];
+    const float4 own = particles[blockIdx.x * PARTNERS + threadIdx.x];
+    float sum = 0.0f;
+    for (int other = blockIdx.x; other < gridDim.x; other++) {
+        __syncthreads();
+        tile[threadIdx.x] = particles[other * PARTNERS + threadIdx.x];
+        __syncthreads();
+        sum += energy_with(own, tile, other == blockIdx.x ? threadIdx.x + 1 : 0);
+    }
+    add_of_block(sum, out);
+}
+// Tiles in a ring: a block has the half of the ring that follows. Their number is even.
+__global__ void __launch_bounds__(PARTNERS) pair_energy_ring(const float4 *__restrict__ particles, float *__restrict__ out) {
+    __shared__ float4 tile[PARTNERS];
+    const float4 own = particles[blockIdx.x * PARTNERS + threadIdx.x];
+    const int count = gridDim.x, half = count / 2, last = blockIdx.x < half ? half : half - 1;
+    float sum = 0.0f;
+    for (int away = 0; away <= last; away++) {
+        const int other = blockIdx.x + away < count ? blockIdx.x + away : blockIdx.x + away - count;
+        __syncthreads();
+        tile[threadIdx.x] = particles[other * PARTNERS + threadIdx.x];
+        __syncthreads();
+        sum += energy_with(own, tile, away == 0 ? threadIdx.x + 1 : 0);
+    }
+    add_of_block(sum, out);
+}
+// Pairs of tiles are numbered, row by row of a triangle, and dealt out.
+__global__ void __launch_bounds__(PARTNERS) pair_energy_dealt(const float4 *__restrict__ particles, float *__restrict__ out, int tiles) {
+    __shared__ float4 tile[PARTNERS];
+    float sum = 0.0f;
+    for (int pair = blockIdx.x; pair < tiles * (tiles + 1) / 2; pair += gridDim.x) {
+        int row = static_cast<int>((sqrtf(8.0f * static_cast<float>(pair) + 1.0f) - 1.0f) * 0.5f);
+        while (row * (row + 1) / 2 > pair) row--;
+        while ((row + 1) * (row + 2) / 2 <= pair) row++;
+        const int other = pair - row * (row + 1) / 2;
+        const float4 own = particles[row * PARTNERS + threadIdx.x];
+        __syncthreads();
+        tile[threadIdx.x] = particles[other * PARTNERS + threadIdx.x];
+        __syncthreads();
+        sum += energy_with(own, tile, other == row ? threadIdx.x + 1 : 0);
+    }
+    add_of_block(sum, out);
+}
+
+Study paired("pair_energy_those_that_come_after", "molecular dynamics", 132 * PARTNERS, "the energy of all pairs of 33792 charges, each pair once",
+    "a block goes through all later particles: the first has 132 tiles, the last one",
+    {{"ring", "each block goes through the half of a ring of tiles that follows its own", {"workload_imbalance"}}, {"dealt", "pairs of tiles dealt out to blocks in turn", {"workload_imbalance"}}},
+    [](Buffers &b, long n) -> Sides {
+        std::vector<float4> list(n);
+        for (unsigned k = 0; k < list.size(); k++) {
+            const auto unit = [&](unsigned axis) { return static_cast<float>(hash(k * 4 + axis) >> 8) * (1.0f / 16777216.0f); };
+            list[k] = make_float4(unit(0), unit(1), unit(2), 0.5f + unit(3));
+        }
+        const float4 *particles = b.copy(list);
+        float *out = b.output<float>(1, true);
+        b.tolerance = 1e-3;
+        const int tiles = static_cast<int>(n / PARTNERS);
+        return {{"flawed", launch(pair_energy, tiles, PARTNERS, 0, particles, out)}, {"ring", launch(pair_energy_ring, tiles, PARTNERS, 0, particles, out)},
+            {"dealt", launch(pair_energy_dealt, 264, PARTNERS, 0, particles, out, tiles)}};
+    });
+
+// --- elements of a wave's field, smoothed by a matrix from both sides ---
+
+constexpr int EDGE = 32, EACH_BLOCK = 8;
+
+// A thread an entry.
+__global__ void __launch_bounds__(EDGE *EDGE) smoothed(const float *__restrict__ elements, const float *__restrict__ filter, float *__restrict__ out) {
+    __shared__ float f[EDGE][EDGE + 1], u[EDGE][EDGE], half[EDGE][EDGE];
+    const int x = threadIdx.x, y = threadIdx.y;
+    f[y][x] = filter[y * EDGE + x];
+    for (int k = 0; k < EACH_BLOCK; k++) {
+        const size_t at = (static_cast<size_t>(blockIdx.x) * EACH_BLOCK + k) * EDGE * EDGE + y * EDGE + x;
+        u[y][x] = elements[at];
+        __syncthreads();
+        float sum = 0.0f;
+#pragma unroll
+        for (int j = 0; j < EDGE; j++) sum += f[y][j] * u[j][x];
+        half[y][x] = sum;
+        __syncthreads();
+        sum = 0.0f;
+#pragma unroll
+        for (int j = 0; j < EDGE; j++) sum += half[y][j] * f[x][j];
+        out[at] = sum;
+    }
+}
+constexpr int PITCH = EDGE + 4;
+
+// Eight entries of a column a thread; F and what is between the products lie turned.
+__global__ void __launch_bounds__(4 * EDGE) smoothed_columns(const float *__restrict__ elements, const float *__restrict__ filter, float *__restrict__ out) {
+    __shared__ __align__(16) float f[EDGE][PITCH], u[EDGE][PITCH], half[EDGE][PITCH];
+    const int x = threadIdx.x, rows = 8 * threadIdx.y;
+    for (int r = 0; r < 8; r++) f[x][rows + r] = filter[(rows + r) * EDGE + x];
+    const auto product = [&](const float (*left)[PITCH], const float (*right)[PITCH], float (&sums)[8]) {
+#pragma unroll 8
+        for (int j = 0; j < EDGE; j++) {
+            const float other = right[j][x];
+            const float4 low = *reinterpret_cast<const float4 *>(&left[j][rows]), high = *reinterpret_cast<const float4 *>(&left[j][rows + 4]);
+            sums[0] += low.x * other, sums[1] += low.y * other, sums[2] += low.z * other, sums[3] += low.w * other;
+            sums[4] += high.x * other, sums[5] += high.y * other, sums[6] += high.z * other, sums[7] += high.w * other;
+        }
+    };
+    for (int k = 0; k < EACH_BLOCK; k++) {
+        const size_t at = (static_cast<size_t>(blockIdx.x) * EACH_BLOCK + k) * EDGE * EDGE + rows * EDGE + x;
+#pragma unroll
+        for (int r = 0; r < 8; r++) u[rows + r][x] = elements[at + r * EDGE];
+        __syncthreads();
+        float sums[8] = {}, found[8] = {};
+        product(f, u, sums);
+        *reinterpret_cast<float4 *>(&half[x][rows]) = make_float4(sums[0], sums[1], sums[2], sums[3]);
+        *reinterpret_cast<float4 *>(&half[x][rows + 4]) = make_float4(sums[4], sums[5], sums[6], sums[7]);
+        __syncthreads();
+        product(half, f, found);
+#pragma unroll
+        for (int r = 0; r < 8; r++) out[at + r * EDGE] = found[r];
+    }
+}
+// Tiles of 4 x 4 entries a thread, an element for each pair of warps.
+__global__ void __launch_bounds__(256) smoothed_tiles(const float *__restrict__ elements, const float *__restrict__ filter, float *__restrict__ out) {
+    __shared__ __align__(16) float f[EDGE][PITCH], fields[4][2][EDGE][PITCH];
+    const int t = threadIdx.x, x = 4 * (t % 8), y = 4 * (t / 8 % 8);
+    float(*u)[PITCH] = fields[t / 64][0], (*half)[PITCH] = fields[t / 64][1];
+    for (int k = t; k < EDGE * EDGE; k += 256) f[k % EDGE][k / EDGE] = filter[k];
+    const auto product = [&](const float (*left)[PITCH], const float (*right)[PITCH], float (&sums)[4][4]) {
+#pragma unroll 8
+        for (int j = 0; j < EDGE; j++) {
+            const float4 a = *reinterpret_cast<const float4 *>(&left[j][y]), z = *reinterpret_cast<const float4 *>(&right[j][x]);
+            const float rows[4] = {a.x, a.y, a.z, a.w}, columns[4] = {z.x, z.y, z.z, z.w};
+#pragma unroll
+            for (int r = 0; r < 4; r++)
+#pragma unroll
+                for (int c = 0; c < 4; c++) sums[r][c] += rows[r] * columns[c];
+        }
+    };
+    for (int k = 0; k < EACH_BLOCK; k += 4) {
+        const size_t at = (static_cast<size_t>(blockIdx.x) * EACH_BLOCK + k + t / 64) * EDGE * EDGE + y * EDGE + x;
+#pragma unroll
+        for (int r = 0; r < 4; r++) *reinterpret_cast<float4 *>(&u[y + r][x]) = *reinterpret_cast<const float4 *>(elements + at + r * EDGE);
+        __syncthreads();
+        float sums[4][4] = {}, found[4][4] = {};
+        product(f, u, sums);
+#pragma unroll
+        for (int c = 0; c < 4; c++) *reinterpret_cast<float4 *>(&half[x + c][y]) = make_float4(sums[0][c], sums[1][c], sums[2][c], sums[3][c]);
+        __syncthreads();
+        product(half, f, found);
+#pragma unroll
+        for (int r = 0; r < 4; r++) *reinterpret_cast<float4 *>(out + at + r * EDGE) = make_float4(found[r][0], found[r][1], found[r][2], found[r][3]);
+    }
+}
+
+Study smooth("elements_smoothed_entry_a_thread", "fluid dynamics", 16384, "16384 elements of 32 x 32 points, each between a filter's matrix and its transpose",
+    "each multiplication loads both of its factors from shared memory",
+    {{"columns", "eight entries of a column a thread", {"shared_memory_bandwidth"}}, {"tiles", "tiles of 4 x 4 entries a thread from vectors of four", {"shared_memory_bandwidth"}}},
+    [](Buffers &b, long n) -> Sides {
+        const float *elements = b.random<float>(n * EDGE * EDGE), *filter = b.random<float>(EDGE * EDGE, -0.2, 0.3);
+        float *out = b.output<float>(n * EDGE * EDGE);
+        const unsigned grid = blocks(n, EACH_BLOCK);
+        return {{"flawed", launch(smoothed, grid, dim3(EDGE, EDGE), 0, elements, filter, out)}, {"columns", launch(smoothed_columns, grid, dim3(EDGE, 4), 0, elements, filter, out)},
+            {"tiles", launch(smoothed_tiles, grid, 256, 0, elements, filter, out)}};
+    });
+
+// --- an ensemble's distance from what is usual ---
+
+constexpr int MEMBERS = 8;
+
+struct Ensemble {
+    const float4 *members, *usual, *inverse_spread;
+    float4 *out;
+    int quads;
+    __device__ __forceinline__ void one(size_t at, float4 mean, float4 inverse) const {
+        const float4 now = members[at];
+        out[at] = make_float4((now.x - mean.x) * inverse.x, (now.y - mean.y) * inverse.y, (now.z - mean.z) * inverse.z, (now.w - mean.w) * inverse.w);
+    }
+};
+__global__ void __launch_bounds__(256) anomalies(const Ensemble all) {
+    const int k = blockIdx.x * 256 + threadIdx.x;
+    all.one(static_cast<size_t>(blockIdx.y) * all.quads + k, all.usual[k], all.inverse_spread[k]);
+}
+// Members first.
+__global__ void __launch_bounds__(256) anomalies_members(const Ensemble all) {
+    const int k = blockIdx.y * 256 + threadIdx.x;
+    all.one(static_cast<size_t>(blockIdx.x) * all.quads + k, all.usual[k], all.inverse_spread[k]);
+}
+// All members of a point.
+__global__ void __launch_bounds__(256) anomalies_kept(const Ensemble all) {
+    const int k = blockIdx.x * 256 + threadIdx.x;
+    const float4 mean = all.usual[k], inverse = all.inverse_spread[k];
+#pragma unroll
+    for (int member = 0; member < MEMBERS; member++) all.one(static_cast<size_t>(member) * all.quads + k, mean, inverse);
+}
+
+Study unusual("ensemble_anomalies_member_by_member", "numerical weather", 1 << 23, "how far eight members of a forecast are from what is usual at 8388608 points",
+    "64 MiB of what is usual pass through the caches once a member",
+    {{"members", "members along the grid's first axis", {"cache_locality"}}, {"kept", "a thread has a point's eight members", {"cache_locality", "redundant_loads"}}},
+    [](Buffers &b, long n) -> Sides {
+        const auto field = [&](long count, double low, double high) { return reinterpret_cast<const float4 *>(b.random<float>(count, low, high)); };
+        const float4 *members = field(n * MEMBERS, 250.0, 310.0), *usual = field(n, 260.0, 300.0), *inverse = field(n, 0.1, 1.0);
+        const Ensemble all = {members, usual, inverse, reinterpret_cast<float4 *>(b.output<float>(n * MEMBERS)), static_cast<int>(n / 4)};
+        const unsigned pieces = blocks(n / 4, 256);
+        return {{"flawed", launch(anomalies, dim3(pieces, MEMBERS), 256, 0, all)}, {"members", launch(anomalies_members, dim3(MEMBERS, pieces), 256, 0, all)},
+            {"kept", launch(anomalies_kept, pieces, 256, 0, all)}};
+    });
+
 }  // namespace
