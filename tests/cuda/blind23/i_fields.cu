@@ -1,4 +1,4 @@
-// Flames, speech, spins, charges, traces, ciphers and advertisements.
+// Flames, speech, spins, charges, stars, forecasts, ciphers and prices.
 #include <cmath>
 
 #include "../pairs/pair.cuh"
@@ -415,7 +415,7 @@ Study deposited("plasma_charges_four_additions_each", "plasma physics", 64, "419
 
 // --- small systems along the diagonal of a large one ---
 
-constexpr int UNKNOWNS = 5, SOLVERS = 128;
+constexpr int UNKNOWNS = 6, SOLVERS = 128;
 
 struct Diagonal {
     const float *blocks, *sides;  // entries of all blocks side by side
@@ -426,7 +426,7 @@ struct Diagonal {
 #pragma unroll
         for (int r = 0; r < UNKNOWNS; r++) {
 #pragma unroll
-            for (int c = 0; c < UNKNOWNS; c++) put(r, c, blocks[static_cast<size_t>(r * UNKNOWNS + c) * count + i] + (r == c ? 2.0f : 0.0f));
+            for (int c = 0; c < UNKNOWNS; c++) put(r, c, blocks[static_cast<size_t>(r * UNKNOWNS + c) * count + i] + (r == c ? 2.5f : 0.0f));
             put(r, UNKNOWNS, sides[static_cast<size_t>(r) * count + i]);
         }
     }
@@ -507,7 +507,7 @@ __global__ void __launch_bounds__(SOLVERS) diagonal_blocks_shared(const Diagonal
     });
 }
 
-Study diagonals("diagonal_blocks_pivot_by_index", "sparse solvers", 1 << 20, "1048576 systems of five unknowns, by elimination with a pivot",
+Study diagonals("diagonal_blocks_pivot_by_index", "sparse solvers", 1 << 20, "1048576 systems of six unknowns, by elimination with a pivot",
     "the row of the pivot is known at run time only: the matrix of a thread lies in local memory",
     {{"registers", "rows change places by selection, all in registers", {"local_memory"}}, {"shared", "matrices in shared memory, entries of threads side by side", {"local_memory"}}},
     [](Buffers &b, long n) -> Sides {
@@ -955,7 +955,9 @@ __device__ __forceinline__ void give_keys(const unsigned *keys, uint2 *out) {
 __global__ void __launch_bounds__(SORTED / 2) candidates(const uint2 *__restrict__ in, uint2 *__restrict__ out) {
     __shared__ __align__(8) unsigned keys[SORTED];
     fetch_keys(keys, in);
+#pragma unroll
     for (int span = 2; span <= SORTED; span *= 2)
+#pragma unroll
         for (int stride = span / 2; stride; stride /= 2) {
             exchange(keys, span, stride);
             __syncthreads();
@@ -966,15 +968,13 @@ __global__ void __launch_bounds__(SORTED / 2) candidates(const uint2 *__restrict
 __global__ void __launch_bounds__(SORTED / 2) candidates_warps(const uint2 *__restrict__ in, uint2 *__restrict__ out) {
     __shared__ __align__(8) unsigned keys[SORTED];
     fetch_keys(keys, in);
+#pragma unroll
     for (int span = 2; span <= SORTED; span *= 2) {
-        int stride = span / 2;
-        for (; stride > 32; stride /= 2) {
+#pragma unroll
+        for (int stride = span / 2; stride; stride /= 2) {
             exchange(keys, span, stride);
-            __syncthreads();
-        }
-        for (; stride; stride /= 2) {
-            exchange(keys, span, stride);
-            __syncwarp();
+            if (stride > 32) __syncthreads();
+            else __syncwarp();
         }
         if (span >= 64) __syncthreads();
     }
