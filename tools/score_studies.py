@@ -54,10 +54,7 @@ BLIND, *SEEN = (DATA / name for name in reversed(SETS))
 """Studies recorded to be judged at first sight; and those that were that in their turn, by which detectors have been
 judged since.
 """
-HALVED = (
-    DATA / "blind23", DATA / "blind22", DATA / "blind21", DATA / "blind20", DATA / "blind19", DATA / "blind18", DATA / "blind17",
-    DATA / "blind16", DATA / "blind15", DATA / "blind14", DATA / "blind10",
-)  # fmt: skip
+HALVED = tuple(DATA / f"blind{number}" for number in (*range(23, 13, -1), 10))
 """Of these one half may be looked at, which a hash of their names chose."""
 FIRST_SIGHT = "first_sight.csv"
 """Beside studies.json: what was predicted before anything was changed for these studies. Written once, never again."""
