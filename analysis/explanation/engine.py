@@ -14,9 +14,10 @@ from gemmprof.analysis.explanation.candidate import SPECIFIC, Candidate, Variant
 from gemmprof.analysis.explanation.causes import detectors
 from gemmprof.analysis.explanation.code.latency import behind_atomics
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, FULL, TRAFFIC
+from gemmprof.analysis.explanation.demands.rounds import with_counts
 from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
-from gemmprof.analysis.explanation.demands.work import Array, Work, once, work
+from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
 from gemmprof.analysis.explanation.trust import WAITS, doubts, runs_unlike
 from gemmprof.analysis.sections.by_line import Code, base_name
@@ -99,7 +100,7 @@ def explain(profile: KernelProfile) -> Explanation:
     Needs no GPU. A sparse report gives fewer findings, and the trust lines say which option brings what is
     missing.
     """
-    return explain_work(work(profile.in_names_of_today()))
+    return explain_work(with_counts(profile.in_names_of_today()))
 
 
 def explain_work(found: Work) -> Explanation:

@@ -230,8 +230,11 @@ class Predictor:
 
     @cached_property
     def _unseen(self) -> bool:
-        """Whether there is no code (none in the report, or of a chip that nothing disassembles): then who knows?"""
-        return not any(line.operands for line in self.model.work.sass)
+        """Whether there is no code (none in the report, or of a chip that nothing disassembles), or nobody counted how
+        often it ran: then who knows?
+        """
+        work = self.model.work
+        return work.worked_out or not any(line.operands for line in work.sass)
 
     def _prediction(self, variant: Variant, told: tuple[Array, Array, Array], stays: float) -> Prediction:
         saves, low, high = map(float, told)

@@ -75,7 +75,7 @@ def _missing(work: Work) -> Iterator[str]:
             "--section WarpStateStats --section SourceCounters",
         ),
         "which instructions ran and stalled": (
-            metrics.INSTRUCTIONS_BY_ADDRESS in profile.instances,
+            metrics.INSTRUCTIONS_BY_ADDRESS in profile.instances and not work.worked_out,
             "--section SourceCounters",
         ),
         "how many warps were resident": (work.resident_warps is not None, "--section Occupancy"),
@@ -87,7 +87,7 @@ def _missing(work: Work) -> Iterator[str]:
             word for option in absent.values() for word in option.split() if word[0] != "-"
         )
         options = " ".join(f"--section {section}" for section in sections)
-        unseen = metrics.INSTRUCTIONS_BY_ADDRESS not in profile.instances
+        unseen = metrics.INSTRUCTIONS_BY_ADDRESS not in profile.instances or work.worked_out
         yield (
             f"Not collected: {', '.join(absent)}. {UNSEEN if unseen else 'Findings that need it are left out.'} "
             f"ncu {'--set full' if len(sections) > FEW_SECTIONS else options} brings it."
@@ -237,6 +237,11 @@ def _over(profile: KernelProfile) -> Iterator[str]:
 
 def _source(work: Work) -> Iterator[str]:
     unread = work.profile.source.unread
+    if work.worked_out:
+        yield (
+            "How often each instruction ran is worked out: a warp goes through the code once, and through its loops as "
+            "often as all instructions that were issued need; the units' counters agree with that."
+        )
     if unread:
         yield f"Its code was not disassembled: {unread}. What its instructions cost cannot be attributed."
     elif runs_elsewhere(work.profile):

@@ -60,7 +60,8 @@ def _practices(text: str) -> Iterator[Practice]:
 
 def _limits(row: Sequence[str]) -> ArchLimits:
     """A chip's row of the table, with what changed once and for all."""
-    number, chip, warps, blocks, barriers, shared, nvcc, l1, built, counters, tensor, fast_tensor, *_ = row
+    number, chip, warps, blocks, barriers, shared, nvcc, l1, built, counters, *rest = row
+    tensor, fast_tensor, filled = rest[:3]
     pair = _pair(number)
     ampere_on, hopper_on = pair >= (8, 0), pair >= (9, 0)
     # Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
@@ -90,6 +91,7 @@ def _limits(row: Sequence[str]) -> ArchLimits:
         l1_bytes=int(l1) * 1024,
         tensor=_numbers(tensor),
         fast_tensor=_numbers(fast_tensor),
+        filled_sectors=int(filled) if filled else None,
         practice=next(iter(_PRACTICES[pair]), None),
     )
 

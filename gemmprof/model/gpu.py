@@ -71,6 +71,8 @@ class ArchLimits:
     tensor: Mapping[str, float] = field(default_factory=dict, hash=False)
     # the same by the fastest instructions (wgmma on 9.0, tcgen05 from 10.0 to 11.0), where there are
     fast_tensor: Mapping[str, float] = field(default_factory=dict, hash=False)
+    # sectors that come from L2 to an SM in a cycle, as counters of bytes and of their share of the peak tell together
+    filled_sectors: int | None = None
     practice: Practice | None = field(default=None, hash=False)  # what was measured on it, None for nothing
 
     @property

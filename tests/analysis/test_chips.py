@@ -17,7 +17,7 @@ from gemmprof.model import KernelProfile
 ENTRY = [
     *("13.5", "GX100", "64", "32", "64", "228 196 164 132 100 64 32 16 8 0", "14.0", "512", "", "yes"),
     *("fp16=4096 bf16=4096 tf32=2048", "fp16=16384 bf16=16384 tf32=8192"),
-    *("X100=200", "a GX100: dram_cycles=500"),
+    *("4", "X100=200", "a GX100: dram_cycles=500"),
 ]
 
 PROGRAM = """

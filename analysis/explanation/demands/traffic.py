@@ -11,6 +11,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code.flow import LONG, SEARCH, reached
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, tensor_copies
+from gemmprof.gpu.arch import LIMITS
 
 SECTOR = 32.0
 SECTORS_OF_A_LINE = 4.0
@@ -107,6 +108,7 @@ def traffic(work: Work) -> Traffic:
         number(metrics.L1_LOAD_SECTORS_FETCHED)
         or sectors("global", "ld", "_lookup_miss") + local_missed
         or number(metrics.L2_TO_L1_BYTES) / SECTOR
+        or _filled(work)
     )
     written = number(metrics.L1_STORE_SECTORS_WRITTEN) or stored + sectors("local", "st")
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
@@ -129,6 +131,14 @@ def traffic(work: Work) -> Traffic:
         copied=copied,
         local_read=min(missed, local_missed),
     )
+
+
+def _filled(work: Work) -> float:
+    """Sectors that came from L2 to all SMs by the share of the peak that they are; 0 where nobody knows."""
+    load, limits = work.loads.get("l2_to_l1"), LIMITS.get(work.profile.device.compute_capability)
+    if load is None or limits is None or not limits.filled_sectors:
+        return 0.0
+    return load.busy * limits.filled_sectors * work.elapsed * work.sms
 
 
 # --- Stores that stall their warps ------------------------------------------------------------------------------------

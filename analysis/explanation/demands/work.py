@@ -48,6 +48,8 @@ class Work:
     instructions: tuple[Instruction, ...]  # in the order of all arrays
     executed: Array  # executions by a warp
     threads: Array  # active threads over all executions (at most 32 times ``executed``)
+    # whether these follow from the code and the launch's totals (`demands.rounds`), for none were recorded
+    worked_out: bool = False
     kept: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     # --- Time structure ---

@@ -10,6 +10,7 @@ from recorded_data import ReadRecorded
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.causes.grid import cut_finer
+from gemmprof.analysis.explanation.demands.rounds import with_counts
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
@@ -93,3 +94,45 @@ def test_what_warps_wait_for_was_not_seen_so_that_more_of_them_may_bring_less(re
     more = Variant("warps", Fix(warps=2.0))
     assert model.unloaded is None and 0.0 < model.saves_in_turn(more.fix) < model.saves(more.fix)
     assert Predictor(model).predict(more).low == 0.0 < model.saves(more.fix) - FLOOR
+
+
+LADDER = ["uncoalesced_access", "redundant_loads", "shared_memory_bandwidth"]
+
+
+def test_how_often_code_ran_follows_from_the_launchs_totals(recorded: ReadRecorded) -> None:
+    """A report of the basic set holds the code, and no count of any instruction."""
+    launches = recorded("ladder_simple", source=True)
+    for launch, cause in zip(launches[:3], LADDER, strict=True):
+        whole, counted = explain(launch), work(launch)
+        bare = replace(launch, instances={})
+        made = with_counts(bare)
+        assert made.worked_out and not counted.worked_out
+        assert abs(made.executed - counted.executed).sum() < 0.05 * counted.executed.sum()
+        assert abs(made.global_sectors - counted.global_sectors).sum() < 0.05 * counted.global_sectors.sum()
+        assert (
+            abs(made.shared_wavefronts - counted.shared_wavefronts).sum() <= 0.05 * counted.data_passes.sum()
+        )
+        told = explain(bare)
+        assert [told.findings[0].cause, whole.findings[0].cause] == [cause, cause]
+        assert told.findings[0].saves_low == 0.0 and any("is worked out" in line for line in told.trust)
+
+
+def test_a_basic_report_says_what_its_code_does(recorded: ReadRecorded) -> None:
+    assert [explain(one).findings[0].cause for one in recorded("partial_basic", source=True)[:3]] == LADDER
+
+
+@pytest.mark.parametrize("unit", ["alu", "lsu", "l1_data", "issue"])
+def test_rounds_that_another_counter_does_not_know_are_not_told(recorded: ReadRecorded, unit: str) -> None:
+    """As where half of the warps take another way through the code."""
+    launch = replace(recorded("ladder_simple", source=True)[0], instances={})
+    halved = {
+        name: 0.5 * (launch.number(name) or 0.0) for name in metrics.BUSY[unit] if name in launch.metrics
+    }
+    assert halved and not with_counts(replace(launch, metrics={**launch.metrics, **halved})).worked_out
+
+
+def test_what_loaded_values_decide_is_not_worked_out(recorded: ReadRecorded) -> None:
+    """Bins that data name are updated: how many lanes meet there no code tells."""
+    assert not any(
+        with_counts(replace(one, instances={})).worked_out for one in recorded("flaws_atomics", source=True)
+    )
