@@ -22,8 +22,8 @@ from pathlib import Path
 
 from recording import ROOT, options_of, table_of
 
+from gemmprof.analysis.explanation.demands.rounds import with_counts
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
-from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import Weighed, at_once, weigh
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.reading.report import read_report
@@ -151,7 +151,7 @@ class Judge:
 
     def explained(self, profile: KernelProfile) -> Said:
         """The same, made anew."""
-        found = work(profile)
+        found = with_counts(profile)
         model = TimeModel(found)
         predictor = Predictor(model, calibrated=self._calibrated)
         return Said(weigh(found, predictor) if model.known else (), predictor)

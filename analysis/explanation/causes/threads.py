@@ -23,7 +23,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
     ways_around,
 )
 from gemmprof.analysis.explanation.demands.footprint import arrays, looked_up_apart, rounds, serving
-from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR
+from gemmprof.analysis.explanation.demands.resources import FULL, L1_PASSES, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, share, tensor_copies
@@ -329,7 +329,8 @@ def _whole_warps(work: Work) -> Candidate | None:
         keep=np.full(len(work.instructions), filled) if code else None,
         resources={
             **dict.fromkeys(ONCE_A_WARP, filled),
-            **dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback", "l2_atomics"), 1.0),
+            **dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0),
+            **dict.fromkeys(L1_PASSES, _passes_of_whole_warps(work, filled)),
             "block_launch": min(1.0, launch.threads_per_block / WARP),
         },
         warps=warps if code else warps / filled,
@@ -343,6 +344,17 @@ def _whole_warps(work: Work) -> Candidate | None:
         ),
         evidence=work.evidence(metrics.BLOCK_SIZE, metrics.GRID_SIZE, metrics.ACHIEVED_OCCUPANCY),
     )
+
+
+def _passes_of_whole_warps(work: Work, filled: float) -> float:
+    """What stays of L1's passes where warps are filled: a request of more lanes touches no more lines for each of them
+    than now, and none of its own where they share lines.
+    """
+    passes, lanes = (
+        work.data_passes if work.program is not None else np.zeros(0),
+        np.maximum(work.threads, 1.0),
+    )
+    return share(np.sum(passes * np.clip(passes / lanes, filled, 1.0)), passes.sum()) or 1.0
 
 
 def _beyond_a_bound(work: Work) -> Candidate | None:

@@ -1,4 +1,6 @@
-"""Code that nobody could disassemble: what was counted of its instructions by address tells how they access memory."""
+"""Launches whose instructions nobody counted, or could disassemble: what the code by itself, or counts by address, and
+the units' use tell.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,15 @@ from collections.abc import Iterator
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import APART
+from gemmprof.analysis.explanation.causes.arithmetic import FLOATS
+from gemmprof.analysis.explanation.code import flow
+from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTORS_OF_A_LINE
 from gemmprof.analysis.explanation.demands.work import Work, share
 from gemmprof.analysis.sections.by_line import by_address
+
+WIDE_WORD = 8  # bytes of an FP64 value
 
 
 def unseen_accesses(work: Work) -> Iterator[Candidate]:
@@ -24,6 +31,43 @@ def unseen_accesses(work: Work) -> Iterator[Candidate]:
     passes = l1.busy * work.elapsed * work.sms
     yield from _coalesced(work, passes)
     yield from _without_conflicts(work, passes)
+
+
+def unseen_doubles(work: Work) -> Iterator[Candidate]:
+    """FP32 for FP64, as where its instructions were counted: the FP64 pipe has nothing to do then, the FMA pipe as much
+    more as that began at most, and no more than all that was issued.
+    """
+    pipe, issue = work.loads.get("fp64"), work.loads.get("issue")
+    if work.program is not None or pipe is None or not pipe.busy:
+        return
+    lines = work.profile.source.instructions
+    code = flow.program(lines).sass if lines else ()
+    doubles = sum(line.opcode in FLOATS for line in code)
+    narrowed = sum(line.opcode == "F2F" and "F64" in line.full for line in code)
+    wide = any(line.space == "global" and line.access_bytes == WIDE_WORD for line in code)
+    at_most = pipe.busy * WARPS_A_CYCLE["fp64"] / WARPS_A_CYCLE["fma"]
+    added = min(at_most, issue.busy if issue else at_most)
+    # While the pipe is busy, warps stand still before it, but for what other units have to do as well.
+    others = max((one.busy for key, one in work.loads.items() if key != "fp64"), default=0.0)
+    fix = Fix(resources={"fp64": 0.0}, added={"fma": added}, stalled=max(0.0, pipe.busy - max(others, added)))
+    yield Candidate(
+        cause="double_precision",
+        variants=(Variant("FP32", fix, exact=False),),
+        change=(
+            "Write constants as FP32 (1.0f) and call the f-functions: its code converts FP32 values to FP64 and back."
+            if narrowed and not wide
+            else "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
+        ),
+        evidence=(
+            *(
+                [derived("FP64 instructions in the code / its instructions", doubles / len(code))]
+                if code
+                else []
+            ),
+            *work.evidence(metrics.BUSY["fp64"][0]),
+        ),
+        another_arithmetic=wide or not narrowed,
+    )
 
 
 def _counted(work: Work, name: str) -> dict[int, int]:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from made_code import made
 from profiles import launch
+from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.causes.shared import local_memory
-from gemmprof.analysis.explanation.causes.threads import low_occupancy
-from gemmprof.analysis.explanation.causes.unseen import unseen_accesses
+from gemmprof.analysis.explanation.causes.threads import _passes_of_whole_warps, low_occupancy
+from gemmprof.analysis.explanation.causes.unseen import unseen_accesses, unseen_doubles
 from gemmprof.analysis.explanation.demands.resources import LAUNCHING, busiest_sm, loads
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import runs_elsewhere, work
@@ -107,6 +108,38 @@ def test_code_that_nobody_disassembled_is_known_by_its_counters() -> None:
     assert found["uncoalesced_access"].fix.resources["l1_data"] == pytest.approx(1.0 - 15_000 / passes)
     assert found["shared_bank_conflicts"].fix.resources["l1_data"] == pytest.approx(1.0 - 60_000 / passes)
     assert "16.0 times" in found["shared_bank_conflicts"].change
+
+
+@pytest.mark.parametrize(
+    ("loads", "converts", "meant"),
+    [
+        ("LDG.E", "F2F.F32.F64 R0, R4 ;", False),
+        ("LDG.E.64", "F2F.F32.F64 R0, R4 ;", True),
+        ("LDG.E.64", "", True),
+    ],
+)
+def test_doubles_that_nobody_counted_are_known_by_their_pipe(loads: str, converts: str, meant: bool) -> None:
+    """A GeForce's FP64 pipe is the limit of code with FP32 data; what loads doubles means them."""
+    sums = (
+        f"{loads} R4, [R2] ;",
+        "DADD R4, R4, 1 ;",
+        *filter(None, [converts]),
+        "STG.E [R2], R0 ;",
+        "EXIT ;",
+    )
+    profile = made(*sums).profile
+    busy = {metrics.BUSY["fp64"][0]: 85.0, metrics.BUSY["issue"][0]: 20.0}
+    (told,) = unseen_doubles(work(replace(profile, instances={}, metrics={**profile.metrics, **busy})))
+    assert told.another_arithmetic is meant and ("converts FP32 values" in told.change) is not meant
+    assert told.fix.resources["fp64"] == 0.0 and told.fix.added["fma"] == pytest.approx(0.2)
+    assert told.fix.stalled == pytest.approx(0.65)
+    assert not list(unseen_doubles(work(profile)))
+
+
+def test_filled_warps_pass_through_l1_as_seldom_as_their_lanes_share_lines(recorded: ReadRecorded) -> None:
+    naive, coalesced, *_ = map(work, recorded("ladder_simple", source=True))
+    apart, together = (_passes_of_whole_warps(one, filled=0.25) for one in (naive, coalesced))
+    assert together == pytest.approx(0.25) and apart > 0.9
 
 
 def test_what_runs_in_code_of_the_driver_is_not_laid_to_the_kernel() -> None:
