@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import FULL_WORD
 from gemmprof.analysis.explanation.code import flow
-from gemmprof.analysis.explanation.code.address_forms import checked_forms, constant
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
-from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -37,10 +35,6 @@ EXCHANGE = 4.0
 # Instructions for each value: its maximum and its mask; its comparison and the count.
 A_ROUND, A_BIT = 3.0, 2.0
 REDUCING = re.compile("[FDH](ADD|MNMX|MUL)|V?I(ADD|MNMX)|LOP3")
-# What hands on what lanes exchange, or chooses of it.
-HANDS_ON = (
-    "SHFL", "REDUX", "BAR", "STS", "LDS", "MOV", "IMAD.MOV", "PRMT", "SEL", "FSEL", "FSETP", "ISETP", "DSETP", "PLOP3",
-)  # fmt: skip
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
 SUMS_OF_A_WARP = 2.0  # lanes that store; more of them have columns of their own
 IN_A_ROW = 8.0  # barriers of a warp up to which, outside loops, each has a reason of its own
@@ -70,23 +64,9 @@ def barriers(work: Work) -> Iterator[Candidate]:
 
     Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do meanwhile.
     A row that a block reduces a warp takes, as
-    long as registers hold its values. Where threads work with one another's values round by round, a warp does the
-    block's work: values in registers, a shuffle for each that another lane has, and what depends on no thread once
-    for all values. In Triton, where what warps exchange of their sums meets in banks, a warp has the program: no
-    stores, no meetings, a shuffle for a load. What lanes reduce in each round, of which nothing is wanted but the sum
-    or the extreme of all rounds, they reduce once: of the exchanges one round's stay.
+    long as registers hold its values. In Triton, where what warps exchange of their sums meets in banks, a warp has the
+    program: no stores, no meetings, a shuffle for a load.
     """
-    found, once = list(_of_meetings(work)), _reduced_once(work)
-    if once is not None:
-        same = [at for at, one in enumerate(found) if one.cause == once.cause]
-        for at in same:
-            found[at] = replace(found[at], variants=(*found[at].variants, *once.variants))
-        found += [] if same else [once]
-    yield from found
-
-
-def _of_meetings(work: Work) -> Iterator[Candidate]:
-    """What is told of waits at barriers."""
     found = _waits(work)
     if found is None:
         return
@@ -196,7 +176,7 @@ def _meetings(work: Work, waits: _Waits) -> Iterator[Candidate]:
         instructions={LSU: shuffled * rounds},
     )
     name = "shuffles within the warp" if reduces else "one barrier a step"
-    alone = _warp_for_row(work, waits, steps) if reduces else filter(None, [_warp_for_block(work)])
+    alone = _warp_for_row(work, waits, steps) if reduces else ()
     how = f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. " + (
         "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
         if reduces
@@ -381,108 +361,12 @@ def selected(work: Work) -> Variant | None:
     )
 
 
-def _reduced_once(work: Work) -> Candidate | None:
-    """What lanes exchange in each round of a loop to reduce what only goes into a sum or an extreme of all rounds: each
-    lane keeps its own, in a register a value, until the loop ends. None where a round's result is wanted in it.
-    """
-    code, ran, keep, own = work.code, work.ran, work.all_kept(), set[int]()
-    shuffles = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
-    reads, stores = ran & work.where(_reads_shared), ran & work.where(_writes_shared)
-    for loop in code.loops:
-        mine = [at for at in range(loop.first, loop.last + 1) if ran[at]]
-        exchanges, read = ([at for at in mine if of[at]] for of in (shuffles, reads))
-        if not exchanges or (often := rounds(work, loop)) < 2.0:
-            continue
-        carried = set(code.carried(loop))
-        inside = {at: [use for use in code.readers[at] if use in loop and ran[use]] for at in mine}
-        onward: dict[int, list[int]] = {at: [] if at in carried else uses for at, uses in inside.items()}
-        made = {*exchanges, *reached(exchanges, onward.__getitem__)}
-        moved = {at for at in mine if stores[at] or work.barriers[at]}
-        if made & moved or not reached(read, onward.__getitem__).isdisjoint(exchanges):
-            # Warps hand one another what their lanes have reduced.
-            made |= reached(read, onward.__getitem__) | {*read} | moved
-        sums = made & carried
-        wanted = {use for at in sums for use in inside[at]} - carried
-        if sums and not wanted and all(_passes_on(work.sass[at]) for at in made):
-            keep[list(made - carried)] = 1.0 / often
-            own |= {at for at in made if shuffles[at] or stores[at] if made.isdisjoint(code.sources(at))}
-    rows, bars, passes = keep < 1.0, work.executed * work.barriers, work.data_passes
-    if not rows.any():
-        return None
-    fix = Fix(
-        keep=keep,
-        instructions={"fma": float(work.executed[[*own]].sum())},  # each lane adds what it has to its own
-        registers=len(own),
-        reasons={flow.BARRIER: share(bars @ keep, bars.sum()) if bars.any() else 1.0},
-        resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(passes @ keep, passes.sum())},
-    )
-    change = (
-        "Reduce once, behind the loop: lanes exchange what they have in each round, and nothing is wanted of it but "
-        "the sum or the extreme of all rounds. Keep each lane's own until then[| (a tensor that the loop carries, and "
-        "one tl.sum, tl.max or tl.min)]."
-    )
-    return Candidate(
-        cause="barriers",
-        variants=(Variant("reduced once, behind the loop", fix, change=change, plain=True),),
-        evidence=(work.of_all("what lanes exchange round by round", work.executed[rows]),),
-        attributed=np.where(rows, work.executed, 0.0),
-        least=0.03,
-    )
-
-
-def _passes_on(line: Sass) -> bool:
-    """Whether an instruction does no more with what lanes exchange than to reduce it, compare it, or hand it on."""
-    return bool(REDUCING.match(line.opcode)) or line.full.startswith(HANDS_ON)
-
-
 def _reducing(work: Work) -> Mask:
     """Shuffles whose values are added to, or compared with, a lane's own: of a sort, both stay."""
     shuffles = work.where(lambda line: line.opcode == "SHFL") & work.ran
     for at in np.flatnonzero(shuffles).tolist():
         shuffles[at] = any(REDUCING.match(work.sass[use].opcode) for use in work.code.readers[at])
     return shuffles
-
-
-def _warp_for_block(work: Work) -> Variant | None:
-    """A block's values in the registers of one warp, where its threads work them out of one another's step by step.
-
-    Each lane has as many values as the block has warps. Barriers and stores are gone, what others have comes by a
-    shuffle each, and what depends on no thread is done once for all values.
-    """
-    code, bars, warps = work.code, work.barriers, work.warps_of_block
-    stores, loads = work.where(_writes_shared) & work.ran, work.where(_reads_shared) & work.ran
-    values = work.shared_bytes / 4.0 / WARP
-    if not bars.any() or not stores.any() or not 0 < int(values) <= MOST_VALUES:
-        return None
-    # What is worked out of another thread's, with nothing else read from memory in between.
-    data = {at: code.producers(at, code.sass[at].operands[-1]) for at in np.flatnonzero(stores).tolist()}
-    state = [at for at, made in data.items() if loads[list(code.made_of(made))].any()]
-    resident = _resident(work, int(values))
-    if resident is None or float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()):
-        return None
-    keep = np.where(evaluations(work).by_thread, 1.0, 1.0 / warps)
-    keep[bars | stores] = 0.0
-    # A lane has its neighbours' values, too: of what lies near its own place that at its ends is another's.
-    forms = {at: one.form for at, one in checked_forms(work).items() if one.form.space == "shared"}
-    array = {at: (one.base, one.offsets is not None and one.offsets.tobytes()) for at, one in forms.items()}
-    for at, form in ((at, form) for at, form in forms.items() if loads[at]):
-        own = (one for to, one in forms.items() if stores[to] and array[to] == array[at])
-        near = min((abs(constant(form) - constant(one)) for one in own), default=np.inf)
-        keep[at] *= min(1.0, near / (form.width * values))
-    overlap = dict.fromkeys((flow.WAIT, flow.SHORT, flow.LONG), 1.0 / warps)
-    return Variant(
-        "a warp in place of a block, values in registers",
-        Fix(
-            keep=keep,
-            reasons={**overlap, flow.BARRIER: 0.0, "membar": 0.0},
-            resources={"block_launch": 1.0 / WARPS_OF_A_BLOCK},
-            warps=resident,
-        ),
-        change=(
-            f"Let a warp work on what a block does now: {values:.0f} values a lane in registers, exchanged through "
-            "shuffles, no barrier, and several such warps in a block."
-        ),
-    )
 
 
 def _resident(work: Work, more: int) -> float | None:

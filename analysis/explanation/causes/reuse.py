@@ -12,12 +12,11 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, ORDER, SPECIFIC, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share
 from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks
-from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, masked_rounds, taller_tiles
+from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, taller_tiles
 from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands import distinct, footprint
-from gemmprof.analysis.explanation.demands.needed import needed
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import L1_PASSES
 from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
@@ -51,15 +50,13 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several;
     what it stores again and again where no other thread loads or stores is stored once, and not loaded behind that; a
     thread computes four results, of neighbours (whose lanes lie further apart then) or of those far apart that differ
-    in one dimension, and loads, addresses, loop and blocks are as many as these need together, and so are the sums of a
-    round that neighbours sum up, too; a block loads what differs once and reads shared memory, with the stores, passes,
-    barriers and waits of that. Loads that stay are those that L1 had not, and wait as long. Loads whose address does
-    not change in a loop leave it. What all blocks along an axis of the grid load and compute alike, a block does once
-    for four of them, whose results its registers hold. Blocks of a product on tensor cores that load the same operand
-    are one, as far as rows of its tile are padding, or until each warp has rows of its own, so that warps exchange
-    nothing (`wgmma`), or as long as registers hold their sums. Rounds of a loop of whose products a mask throws all
-    away are left out. What only threads that pass a test need is loaded behind it, the terms of a condition one after
-    the other.
+    in one dimension, and loads, addresses, loop and blocks are as many as these need together; a block loads what
+    differs once and reads shared memory, with the stores, passes, barriers and waits of that. Loads that stay are those
+    that L1 had not, and wait as long. Loads whose address does not change in a loop leave it. What all blocks along an
+    axis of the grid load and compute alike, a block does once for four of them, whose results its registers hold.
+    Blocks of a product on tensor cores that load the same operand are one, as far as rows of its tile are padding, or
+    until each warp has rows of its own, so that warps exchange nothing (`wgmma`), or as long as registers hold their
+    sums.
     """
     flows = traffic(work)
     loads = work.global_loads & work.ran & ~work.code.chased  # a list's next place is nowhere else
@@ -93,8 +90,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
             passes = [replace(one, fix=one.fix.together(variants[0].fix)) for one in passes]
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
     by_places = bool(variants)
-    tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows), *masked_rounds(work, flows)]
-    tiles += [*_behind_tests(work, flows), *_met_in_memory(work, flows)]
+    tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows)]
     variants += tiles
     variants += [shared for cause, shared in alike_in_blocks(work) if cause == "redundant_loads"]
     if not variants:
@@ -143,70 +139,6 @@ def _as_tiles_share(work: Work, one: footprint.Reuse) -> footprint.Reuse:
     outputs = {axis: some * one.asked / one.thread for axis, some in one.outputs.items() if axis != "x"}
     of_block = one.asked * work.profile.launch.threads_per_block
     return replace(one, thread=one.asked, warp=one.asked * WARP, block=of_block, outputs=outputs)
-
-
-def _behind_tests(work: Work, flows: Traffic) -> Iterator[Variant]:
-    """Loads of which only threads that pass a test need anything, once it is known who does.
-
-    What stays waits as long as all did at once: one load after the other, but few of them.
-    """
-    left, loads = needed(work), work.global_loads & work.ran
-    if left is None:
-        return
-    sectors = work.global_sectors * loads
-    stays = share(sectors @ left.sectors, sectors.sum()) or 1.0
-    if stays > LOADED_AGAIN:
-        return
-    bytes_left = share(work.global_ideal * loads @ left.sectors, work.global_ideal @ loads)
-    resources = flows.factors(stays * flows.missed, flows.written, dram_read=bytes_left * flows.dram_read)
-    kept, passes = np.where(loads, left.sectors, left.executed), work.data_passes
-    resources["l1_data"] = share(passes @ kept, passes.sum())
-    waits = np.where(loads, 1.0 / np.maximum(left.executed, NO_LOADS), 1.0)
-    yield Variant(
-        "loaded behind the tests",
-        Fix(keep=left.executed, latency=waits, resources=resources),
-        change=(
-            f"Load behind the tests what only those who pass need: {100 * stays:.0f} % of the sectors are left. Make "
-            "one test after the other, that first which fewest pass; or look up bits of what passes, which L1 holds."
-        ),
-    )
-
-
-def _met_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
-    """What a block's threads leave for one another in global memory, from one barrier to the next, in shared memory."""
-    keep, met = work.all_kept(), dict[int, footprint.Reuse]()
-    size = 0.0
-    for one in footprint.places_of_blocks(work).values():
-        both = (*one.stores.rows, *one.loads.rows)
-        around = work.code.within(loop for row in both for loop in work.code.loops_around[row])
-        if (work.barriers & around).any() and not one.alone:
-            met |= dict.fromkeys(one.stores.rows, one.stores) | dict.fromkeys(one.loads.rows, one.loads)
-            size += one.stores.block * one.stores.width
-    if not met or size > MOST_SHARED:
-        return
-    rows = list(met)
-    keep[rows] = [max(NO_LOADS, one.thread / one.asked) for one in met.values()]
-    gone = work.global_sectors * (1.0 - keep)
-    left = flows.missed * (1.0 - share(gone[work.global_loads].sum(), flows.asked))
-    stored = max(0.0, flows.written - float(gone[~work.global_loads].sum()))
-    read, waits = np.zeros(len(keep)), np.ones(len(keep))
-    read[rows] = 1.0
-    waits[rows] += ((1.0 - keep) / keep * idle_share(work, work.practice.shared_cycles))[rows]
-    yield Variant(
-        f"in shared memory, {amounts.capacity(size)} a block",
-        Fix(
-            keep=keep,
-            latency=waits,
-            resources=flows.factors(left, stored),
-            shared=read,
-            shared_bytes=round(size),
-        ),
-        change=(
-            "Keep in shared memory what a block's threads leave for one another: they store it to global memory and "
-            "load it again behind each barrier, and no other block does."
-        ),
-        counted=L1_PASSES,
-    )
 
 
 def _again(words: float, stays: float) -> str:
@@ -467,7 +399,7 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
         share(work.global_ideal[list(one.rows)].sum(), work.executed[list(one.rows)].sum()) for one in known
     ]
     moved = sum(each * one.thread for each, one in zip(sectors, known, strict=True))
-    best: tuple[float, str, list[Loop]] | None = None
+    best: tuple[float, str] | None = None
     stores = work.where(lambda line: line.is_store and line.space == "global")
     together = float(work.threads[stores].sum()) < OWN_RESULTS * WARP * float(work.executed[stores].sum())
     # In Triton a tensor's layout tells which thread has which result; what a block meets for is of that block.
@@ -483,13 +415,11 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
             for each, one in zip(sectors, known, strict=True)
         )
         stays = share(left, footprint.OUTPUTS * moved)
-        # Of axes along which as much is loaded again, one along which sums are shared, too.
-        walked = [loop for loop in work.code.loops if _sums_what_neighbours_do(work, loop, known, axis)]
-        if best is None or (stays, -len(walked)) < (best[0], -len(best[2])):
-            best = stays, axis, walked
+        if best is None or stays < best[0]:
+            best = stays, axis
     if best is None or best[0] > LOADED_AGAIN:
         return
-    _, axis, walked = best
+    _, axis = best
     needed = share(sum(one.of_results(axis) for one in known), footprint.OUTPUTS * different)
     keep, plain = work.all_kept(), work.ran & ~footprint.computing(work)
     plain &= ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
@@ -549,23 +479,6 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
         ),
         plain=axis not in far,  # nobody says which axis of a tensor that is
     )
-    for loop in walked:
-        often = footprint.rounds(work, loop)
-        of_rows = keep.copy()
-        inside = slice(loop.first, loop.last + 1)
-        part = (often + footprint.OUTPUTS - 1.0) / (footprint.OUTPUTS * often)
-        of_rows[inside] = np.minimum(of_rows[inside], part)
-        # Each round's sums are added to those of each result that they belong to.
-        added = _carried_values(work, known) * float(work.executed[loop.first])
-        yield Variant(
-            f"rounds' sums shared by {footprint.OUTPUTS} results",
-            replace(fix, keep=of_rows, instructions={"fma": added}),
-            change=(
-                f"Sum along {axis} last: what a round of the loop sums up here, the threads of {often:.0f} results sum "
-                f"up each for itself. Let a thread compute {footprint.OUTPUTS} results along {axis}, and add a round's "
-                "sums, weighted, to each of them; or keep such sums in shared memory."
-            ),
-        )
 
 
 def _registers_of_results(work: Work, known: Sequence[footprint.Reuse], axis: str) -> int:
@@ -578,35 +491,6 @@ def _registers_of_results(work: Work, known: Sequence[footprint.Reuse], axis: st
     several = footprint.OUTPUTS * LOADED_AGAIN
     shared = [row for one in known if one.of_results(axis) < several * one.thread for row in one.rows]
     return round((footprint.OUTPUTS - 1.0) * held_meanwhile(work, shared, own))
-
-
-def _sums_what_neighbours_do(work: Work, loop: Loop, known: Sequence[footprint.Reuse], axis: str) -> bool:
-    """Whether a loop's round sums up what a neighbour along an axis does in its next one: all it loads moves along."""
-    code = work.code
-    inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
-    loaded = {at for at in inside if work.sass[at].fetches}
-    along = {row for one in known if (axis, loop.first) in one.along for row in one.rows}
-    if not loaded or not loaded <= along:
-        return False
-    of_data = reached(loaded, lambda at: [use for use in code.readers[at] if use in loop])
-    return not of_data.isdisjoint(code.carried(loop))
-
-
-def _carried_values(work: Work, known: Sequence[footprint.Reuse]) -> int:
-    """Registers that hold a thread's sums from round to round of these loads' loops: every result needs its own."""
-    code = work.code
-    own = footprint.computing(work)
-    loops = {loop for one in known for row in one.rows for loop in code.loops_around[row][:1]}
-    carried = [
-        {
-            name
-            for at in range(loop.first, loop.last + 1)
-            for name in work.sass[at].reads
-            if any(own[source] and at <= source <= loop.last for source in code.producers(at, name))
-        }
-        for loop in loops
-    ]
-    return max([1, *map(len, carried)])
 
 
 def _tile(work: Work, known: Sequence[footprint.Reuse]) -> Iterator[Variant]:
@@ -713,9 +597,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         keys = {"l2", "l2_in", "l2_out", "l2_tags"} & work.loads.keys()
         if any(work.loads[key].share >= FULL_L2 for key in keys):
             found = _fetched_again(work, flows)
-    if found is not None and records is not None:
-        yield replace(found, variants=(*found.variants, *records.variants), rank=records.rank)
-    elif found is not None:
+    if found is not None:
         yield found
     elif records is not None:
         yield replace(records, cause="cache_locality")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from math import gcd, prod
+from math import prod
 
 import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, SPECIFIC, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes import grid, tensor
-from gemmprof.analysis.explanation.causes.access import of_sums, same_traffic, vector
+from gemmprof.analysis.explanation.causes.access import same_traffic
 from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.code import address_forms, flow, latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, program, reached
@@ -22,10 +22,10 @@ from gemmprof.analysis.explanation.demands.distinct import (
     neighbours_alike,
     ways_around,
 )
-from gemmprof.analysis.explanation.demands.footprint import arrays, looked_up_apart, rounds, serving
+from gemmprof.analysis.explanation.demands.footprint import looked_up_apart, rounds
 from gemmprof.analysis.explanation.demands.resources import FULL, L1_PASSES, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
-from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, share, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.calculator import in_words
@@ -50,9 +50,8 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
     the missing threads' share of the warps' time. Threads that part anew in each round of a loop, by what they find
     there, no order of the work brings together, nor groups of lanes that exchange something in turn; those that walk on
-    alone along what they look up share their walks. Where a warp has rows of few elements, several of them share it,
-    with all that it does for a row. Where threads walk along one table until they have found their place, a search in
-    halves takes as many steps as the table's length has binary digits.
+    alone along what they look up share their walks. Where threads walk along one table until they have found their
+    place, a search in halves takes as many steps as the table's length has binary digits.
     """
     if not work.total_executed:
         return
@@ -76,9 +75,8 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     mean = float(work.threads.sum()) / work.total_executed
     packed = Fix(keep=keep, resources=dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0))
     together = Variant("threads of a warp on the same way", packed, most=work.within(keep)) if apart else None
-    ends = _ends_of_rows(work)
-    of_rows = apart and share(lost[ends].sum(), lost.sum()) > MOST_LEAVE
-    ways = together, searched, _rows_in_a_warp(work, ends) if of_rows else None
+    of_rows = apart and share(lost[_ends_of_rows(work)].sum(), lost.sum()) > MOST_LEAVE
+    ways = together, searched
     most = share(lost @ active, lost.sum()) * entry
     yield Candidate(
         cause="branch_divergence",
@@ -203,25 +201,6 @@ def _walked_on(work: Work) -> Mask:
     return code.within(loop for loop in code.loops if walks(loop))
 
 
-def _rows_in_a_warp(work: Work, ends: Mask) -> Variant | None:
-    """Several rows in a warp whose lanes walk along one of few elements: what it does for a row with all of its lanes
-    (its length, the sum of what they found) it does for several at once. Not where other lanes do other work there.
-    """
-    active = share(work.threads[ends].sum(), work.executed[ends].sum())
-    lanes = 2.0 ** np.ceil(np.log2(max(1.0, active)))
-    each = work.whole_warps & ~ends & work.where(lambda line: line.space == "global") & work.ran
-    if 2.0 * lanes > WARP or (neighbours_alike(work)[each] < WARP).any():
-        return None
-    keep = np.full(len(ends), MIXED + (1.0 - MIXED) * lanes / WARP)
-    resources = {**dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0), "block_launch": lanes / WARP}
-    rows = f"{WARP / lanes:.0f} rows"
-    return Variant(
-        f"{rows} a warp",
-        Fix(keep=keep, resources=resources),
-        change=f"Give a warp {rows}, {lanes:.0f} lanes each: of {WARP} along one row {active:.1f} have an element.",
-    )
-
-
 def _in_halves(work: Work) -> Variant | None:
     """A search in halves, or a look-up, in place of a walk along a table that all threads compare their own value with,
     entry by entry, until they leave it: in a loop, or in as many copies of its rounds.
@@ -274,12 +253,10 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     """Only threads that have work: a grid as large as the work, or a list of what is to be done.
 
     Fixed: threads whose number alone keeps them from every store, lanes of a warp or all of it, are not launched: what
-    they execute is gone with their blocks, and the places that they hold on an SM go to those that work. Blocks
-    (programs) of which a bound that each loads once (a length, a count) lets nothing be stored end as soon as they know
-    it. Where a few lanes' vectors hold the row of a warp or block, several rows share it. Blocks of fewer threads than
-    whole warps have are put together: as few warps as hold these threads issue. In Triton, where masked-off lanes
-    execute what all do, only lanes that load anything; where tensor cores multiply that, no zeros, which fill shared
-    memory, too. Where all lanes do the same, value by value, they share out the rounds of the loop.
+    they execute is gone with their blocks, and the places that they hold on an SM go to those that work. Blocks of
+    fewer threads than whole warps have are put together: as few warps as hold these threads issue. In Triton, where
+    masked-off lanes execute what all do, only lanes that load anything; where tensor cores multiply that, no zeros,
+    which fill shared memory, too.
     """
     together = _whole_warps(work)
     if together is not None:
@@ -287,13 +264,9 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
         return
     if not work.total_executed or not work.executed[0]:
         return
-    fewer = _without_effect(work) or _beyond_a_bound(work)
-    if fewer is not None:
+    if (fewer := _without_effect(work)) is not None:
         yield fewer
-    elif (shared_out := _value_by_value(work)) is not None:
-        yield shared_out
     else:
-        yield from _short_rows(work)
         yield from _masked_off(work)
 
 
@@ -355,81 +328,6 @@ def _passes_of_whole_warps(work: Work, filled: float) -> float:
         np.maximum(work.threads, 1.0),
     )
     return share(np.sum(passes * np.clip(passes / lanes, filled, 1.0)), passes.sum()) or 1.0
-
-
-def _beyond_a_bound(work: Work) -> Candidate | None:
-    """Blocks that compute what a bound keeps them from storing, which each loads once: tiles behind a sequence's end.
-
-    What stores most often tells how many have work: of places below one bound the lowest are in all others' way.
-    """
-    code, found = work.code, evaluations(work)
-    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    ran, launched = work.ran, float(work.threads[0])
-    effects = ran & work.where(lambda line: line.is_store or line.is_atomic)
-    effects &= ~work.where(lambda line: line.space in ("shared", "local"))
-    if switched is None or not effects.any() or not launched or tensor_copies(work).any():
-        return None
-    told = dict[tuple[int, int], frozenset[int]]()
-    for at in np.flatnonzero(ran & work.where(lambda line: bool(line.guard))).tolist():
-        begin = end = at
-        if code.sass[at].opcode in ("BRA", "EXIT"):
-            to = code.target(at) or len(effects)
-            begin, end = min(at + 1, to), max(at, to - 1)
-        governs = np.zeros_like(ran)
-        governs[begin : end + 1] = effects[begin : end + 1]
-        told[begin, end] = _loaded_for(work, code.producers(at, code.sass[at].guard))
-        if told[begin, end] or not governs.any():
-            continue
-        if float(work.threads[governs].max()) < ALL_WORK * float(work.threads[at]):
-            return None  # threads are kept from it by their number
-    bounds = {bound for (begin, end), bound in told.items() if bound and effects[begin : end + 1].any()}
-    if len(bounds) != 1:
-        return None
-    (bound,) = bounds
-    once_a_block = ran & work.global_loads & ~found.by_thread & (np.array(found.loops) == 0)
-    shares = switched / np.maximum(1.0, work.executed / work.executed[0]) / launched
-    part, *others = sorted(set(shares[effects].tolist()), reverse=True)
-    if work.barriers.any() or (ran & work.where(lambda line: line.opcode in MEET)).any():
-        # All threads serve those that store, unless their whole block is beyond the bound: as many more blocks have
-        # work as the lowest places store more often than the next.
-        part += part - others[0] if others else ALL_WORK
-    if not all(once_a_block[one] for one in bound) or part >= ALL_WORK:
-        return None
-    # A loop or a way around that the bound tells of leaves out already what it can.
-    known = np.zeros_like(ran)
-    for begin, end in (span for span, other in told.items() if other == bound and span[0] < span[1]):
-        known[begin : end + 1] = True
-    keep = np.where(known, 1.0, part)
-    loads = ran & work.global_fetches
-    # What the bound keeps from loading, too, has been left out of the traffic.
-    masked = np.array([bool(loads[at]) and _below(work, at, bound) for at in range(len(ran))])
-    sectors, flows = work.global_sectors * loads, traffic(work)
-    missed = flows.missed * share(sectors @ np.where(masked, 1.0, keep), sectors.sum())
-    resources = flows.factors(missed, flows.written, dram_read=min(flows.dram_read, missed))
-    name = f"blocks that have work: {100 * part:.0f} %"
-    return Candidate(
-        cause="idle_threads",
-        variants=(Variant(name, Fix(keep=keep, resources=resources), plain=True),),
-        change=(
-            f"End a [block|program] at once where the bound that it loads lets nothing be stored: "
-            f"{100 * (1.0 - part):.0f} % of what is computed is thrown away. Or launch a list of those that have work."
-        ),
-        evidence=(derived("threads that store / threads launched, at most", part),),
-        attributed=np.where(effects | loads, work.executed, 0.0),
-    )
-
-
-def _loaded_for(work: Work, sources: Iterable[int]) -> frozenset[int]:
-    """What was loaded, from wherever, that these are made of."""
-    loaded = work.where(lambda line: line.fetches)
-    made = reached(sources, lambda at: () if loaded[at] else work.code.sources(at))
-    return frozenset(at for at in made if loaded[at])
-
-
-def _below(work: Work, at: int, bound: frozenset[int]) -> bool:
-    """Whether a predicate that goes back to what this bound was loaded into tells if an instruction loads anything."""
-    names = [name for name in work.sass[at].reads if name[0] == "P"]
-    return any(bound & _loaded_for(work, work.code.producers(at, name)) for name in names)
 
 
 def _with_effect(work: Work) -> tuple[float, float, float] | None:
@@ -524,65 +422,6 @@ def _without_effect(work: Work) -> Candidate | None:
     )
 
 
-def _short_rows(work: Work) -> Iterator[Candidate]:
-    """A row that some lanes' vectors hold, given to a warp or a block: most of what those execute they do alike, or to
-    exchange one element each.
-
-    What a row needs, its lanes do, several rows at a time, and warps need not meet; what each element needs stays.
-    """
-    ran = work.ran
-    loads = work.global_loads & ran & evaluations(work).by_thread
-    known = [one for one in arrays(work) if loads[list(one.rows)].any()]
-    exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
-    looping = any(ran[loop.first] for loop in work.code.loops)
-    unknown = loads.sum() > loads[[row for one in known for row in one.rows]].sum()
-    if looping or unknown or not known or not exchanges.any():
-        return
-    # Where the data tell which lanes have a sum, runs of any length share a warp, and no row does.
-    stores = ran & work.where(lambda line: (line.is_store or line.is_atomic) and line.space != "shared")
-    if work.code.by_data[_who_comes_to(work, stores)].any():
-        return
-    meets = ran & work.where(lambda line: line.opcode == "BAR" or line.space == "shared")
-    threads = work.warps_of_block * WARP if meets.any() else WARP
-    lengths = [one.block if meets.any() else one.warp for one in known]
-    elements = max(lengths)
-    forms = {row: one.form for row, one in address_forms.checked_forms(work).items()}
-    wanted = [
-        length * one.width / max(one.width, min(_vector_of_a_row(forms[row], threads) for row in one.rows))
-        for one, length in zip(known, lengths, strict=True)
-    ]
-    lanes = 2.0 ** np.ceil(np.log2(max(1.0, *wanted)))
-    part = lanes / threads
-    if lanes > WARP or 2.0 * part > 1.0:
-        return
-    # What is made of each element before lanes exchange anything stays.
-    own = work.code.by_data & ~exchanges & ~of_sums(work) & work.where(lambda line: not line.space)
-    keep = np.where(own, max(part, min(1.0, elements / threads)), part)
-    met = set(np.flatnonzero(meets).tolist())
-    keep[list(met | serving(work, met))] = 0.0
-    launched = work.launched_warps * part / work.sms
-    fix = Fix(
-        keep=keep,
-        resources={**same_traffic(work, keep), "block_launch": part},
-        reasons={BARRIER: 0.0} if meets.any() else {},
-        warps=min(1.0, launched / (work.resident_warps or launched)),
-    )
-    yield Candidate(
-        cause="idle_threads",
-        variants=(Variant(f"{lanes:.0f} lanes a row", fix),),
-        change=(
-            f"Give a row to {lanes:.0f} lanes, each of which takes a vector of it at once, and {1.0 / part:.0f} rows "
-            f"to {'a block' if meets.any() else 'a warp'}: {threads} threads share one of {elements:.0f} elements now."
-        ),
-        evidence=(
-            derived("elements of a row / threads that share it", elements / threads),
-            *work.evidence(metrics.GRID_SIZE, metrics.stalled_per_issue("short_scoreboard")),
-        ),
-        attributed=np.where(exchanges | meets, work.executed, 0.0),
-        rank=SPECIFIC if elements < threads else LATENCY,  # no lane is idle that has an element of its own
-    )
-
-
 def _masked_off(work: Work) -> Iterator[Candidate]:
     """Lanes that a mask keeps from loading anything: Triton has no branch, they execute all that the others do. So do
     threads of torch's kernels to which a short row leaves nothing, when their block adds it up.
@@ -630,40 +469,6 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
         evidence=(derived("lanes that load / lanes that execute the loads", part),),
         attributed=np.where(loads, executing - switched, 0.0),
     )
-
-
-def _value_by_value(work: Work) -> Candidate | None:
-    """Loops in which a block takes one value a round, its lanes all alike (scalars in Triton).
-
-    Fixed: lanes share out the rounds, and fetch together. Not where all blocks walk over the same.
-    """
-    code, ran, found = work.code, work.ran, evaluations(work)
-    stores = work.where(lambda line: line.is_store and line.space == "global") & ran
-    alike = (neighbours_alike(work) >= WARP) | stores | ~ran
-    inside = code.within(loop for loop in code.loops if alike[loop.first : loop.last + 1].all())
-    loads = work.global_loads & ran & inside
-    if 2.0 * float(work.executed[inside].sum()) < work.total_executed or found.alike[loads].all():
-        return None
-    of_block = not found.by_thread[inside & ran & ~stores].any()
-    keep = np.where(inside, 1.0 / (work.warps_of_block * WARP if of_block else WARP), 1.0)
-    return Candidate(
-        cause="idle_threads",
-        variants=(Variant("lanes share out the rounds", Fix(keep=keep), plain=True),),
-        change=(
-            "Let lanes share out the rounds of the loop[| (a tl.arange over a piece of it)]: all of them do the "
-            "same now, value by value. What a round hands on to the next one a scan over the piece makes of its "
-            "values[| (tl.associative_scan)]."
-        ),
-        evidence=(work.of_all("what all lanes do alike", work.executed[inside]),),
-        attributed=np.where(inside, work.executed, 0.0),
-    )
-
-
-def _vector_of_a_row(form: address_forms.Form, threads: int) -> int:
-    """Bytes of the widest access that rows of so many threads begin at a multiple of."""
-    first = form.address.terms.get((), 0)
-    apart = 0 if isinstance(first, int) else int(np.gcd.reduce(first[::threads] - first[0]))
-    return vector(gcd(address_forms.row_granule(form), apart))
 
 
 def low_occupancy(work: Work) -> Iterator[Candidate]:

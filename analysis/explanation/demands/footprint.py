@@ -51,7 +51,6 @@ SOME = 4 * WARP  # threads, and accesses of a parameter, that are asked what it 
 FEW = 8
 GROUPS = 8  # of neighbours that are looked at, where they are not all as far apart
 OUTPUTS = 4  # results that a thread computes in place of one
-EDGES = 1.05  # places that a block reaches, in those that it writes, up to which the others are an edge
 MOST_REGISTERS = 64  # words that a thread can keep beside what it works with
 WRAP = 1 << 32  # as many values have 32 bits
 # Of what results far apart load, the share that differs, above which elements side by side do as well.
@@ -83,8 +82,6 @@ class Reuse:
     # lines of L1 that a warp looks up for what its threads load then, by vectors where that takes fewer, over those for
     # as many places now: its lanes lie further apart
     spread: dict[str, float] = field(default_factory=dict)
-    # axes along which a thread's next round, of the loop that begins there, loads what its neighbour does now
-    along: frozenset[tuple[str, int]] = frozenset()
 
     def of_results(self, axis: str) -> float:
         """Different places of a thread with the work of `OUTPUTS` neighbours: all, where nobody knows of that axis."""
@@ -110,18 +107,17 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
 
 @dataclass(frozen=True)
 class Own:
-    """An array that a launch both loads and stores, of which nobody else loads what a block stores there."""
+    """An array that a launch both loads and stores, in places of each thread's own."""
 
     stores: Reuse  # what a thread stores, and how many different places that are
     loads: Reuse  # the same of what it loads
     filled: bool  # it stores each place before it loads it
-    alone: bool  # nor does any other thread
 
 
 @once
-def places_of_blocks(work: Work) -> dict[object, Own]:
-    """The arrays that a launch both loads and stores where no block meets another, by their parameters; those of shared
-    memory by the first byte of the stretch that their accesses span.
+def own_places(work: Work) -> dict[object, Own]:
+    """The arrays that a launch both loads and stores where no thread meets another, by their parameters; those of
+    shared memory by the first byte of the stretch that their accesses span.
     """
     groups: dict[frozenset[object], list[Checked]] = {}
     for one in checked_forms(work).values():
@@ -141,25 +137,15 @@ def places_of_blocks(work: Work) -> dict[object, Own]:
         if not all(_believed(work, one) for one in group):
             continue
         whole, written = _followed(work, forms)[0], _followed(work, stores)[0]
-        # A thread at the edge of its block's part computes the place beside it, and leaves it alone.
-        mine = whole if whole.block > EDGES * written.block else written
-        if forms[0].space == "global" and any(
-            size > 1 and mine.fetched[BLOCKS + axis] < 1.0
+        shared = forms[0].space == "global" and any(
+            size > 1 and whole.fetched[BLOCKS + axis] < 1.0
             for axis, size in zip(AXES, launch.grid, strict=True)
-        ):
-            continue
-        alone = mine.block == whole.block == launch.threads_per_block * whole.thread
-        if alone or (forms[0].space == "global" and mine is written):
+        )
+        if not shared and whole.block == launch.threads_per_block * whole.thread:
             filled = written.thread == whole.thread
             filled &= all(any(_before(work, store, load) for store in stores) for load in loads)
-            found[key] = Own(_array(work, stores, own=True), _array(work, loads, own=True), filled, alone)
+            found[key] = Own(_array(work, stores, own=True), _array(work, loads, own=True), filled)
     return found
-
-
-@once
-def own_places(work: Work) -> dict[object, Own]:
-    """Those of which each thread has places of its own."""
-    return {key: one for key, one in places_of_blocks(work).items() if one.alone}
 
 
 def _stretches(work: Work) -> dict[object, list[Checked]]:
@@ -283,27 +269,16 @@ def _own(grid: tuple[int, int, int]) -> Threads:
     return own[:, None]
 
 
-def computed_places(
-    work: Work, axis: int, blocks: Threads, turns: Mapping[object, Threads]
-) -> Callable[[Value], Threads]:
-    """What computes a value's numbers in all threads of these blocks along an axis, one block after the other (lines),
-    in these rounds of a loop, the first one of the others (columns).
-    """
-    values, grid = values_of(work), work.profile.launch.grid
-    points = np.repeat(_own(grid), len(blocks), axis=1)
-    points[axis] = blocks
-    trips: dict[object, Threads] = {
-        loop.first: np.asarray(turns.get(loop.first, [0]))[None, :] for loop in work.code.loops
-    }
-    points = np.repeat(points, values.threads, axis=1)
-    threads = np.tile(np.arange(values.threads), len(blocks))
-    return Places(values, grid, points, threads, trips, _lengths(work)).of_each
-
-
 @once
 def _in_blocks(work: Work, axis: int, several: int) -> Callable[[Value], Threads]:
     """What computes a value's numbers in all threads of so many blocks along an axis, in the first rounds."""
-    return computed_places(work, axis, np.arange(several), {})
+    values, grid = values_of(work), work.profile.launch.grid
+    points = np.repeat(_own(grid), several, axis=1)
+    points[axis] = np.arange(several)
+    trips: dict[object, Threads] = {loop.first: np.zeros((1, 1), np.int64) for loop in work.code.loops}
+    points = np.repeat(points, values.threads, axis=1)
+    threads = np.tile(np.arange(values.threads), several)
+    return Places(values, grid, points, threads, trips, _lengths(work)).of_each
 
 
 def distinct_along(work: Work, form: Form, axis: int, several: int) -> float:
@@ -466,24 +441,12 @@ def _touched(
         points.append(own + unit * np.repeat(ahead, len(ends)))
         who.append(np.tile(ends, len(ahead)))
     blocks, numbers = np.concatenate(points, axis=1), np.concatenate(who)
-    whole, moves = [], []
     computes = {mine: _places(values, grid, blocks, numbers, mine, known) for mine in dict.fromkeys(walked)}
-    for form, mine in zip(forms, walked, strict=True):
-        found = computes[mine](form.address)
-        whole.append(found)
-        # How far each loop's second round moves it.
-        second = [prod(often for _, often in mine[at + 1 :]) for at in range(len(mine))]
-        moves.append({
-            (loop, int(np.diff(found[0, [0, at]])[0]))
-            for (loop, often), at in zip(mine, second, strict=True)
-            if often > 1
-        })  # fmt: skip
+    whole = [computes[mine](form.address) for form, mine in zip(forms, walked, strict=True)]
     places = np.concatenate(whole, axis=1)
     first = np.stack([one[:threads, 0] for one in whole])
     block, beyond = places[:threads], places[threads:].reshape(len(AXES), -1)
     lines = distinct(block // SECTOR)
-    walks = set.intersection(*moves)
-    along = set[tuple[str, int]]()
     outputs, fetched, spread = dict[str, float](), dict[str, float](), dict[str, float]()
     lanes = min(WARP, threads)
     looked_up = _lines(first[:, :lanes])
@@ -492,7 +455,6 @@ def _touched(
         """Those that a thread and its neighbours touch together, which lie so far from its own, and their blocks."""
         outputs[axis] = float(len(distinct(block[0] + moved)))
         fetched[axis] = len(distinct(lines + apart // SECTOR)) / (OUTPUTS * len(lines))
-        along.update((axis, loop) for loop, step in walks if (moved[1] == step).all())
 
     for number, axis in enumerate(AXES):
         beside = beyond[number].reshape(2, OUTPUTS, len(ends), -1)
@@ -543,7 +505,6 @@ def _touched(
         outputs=outputs,
         fetched=fetched,
         spread=spread,
-        along=frozenset(along),
     )
     return touched, tuple(np.unique(block[0], return_inverse=True)[1].tolist())
 

@@ -20,11 +20,7 @@ from recorded_data import DATA, one_launch, study_reports
 from gemmprof import metrics
 from gemmprof.analysis.explanation import engine, prediction
 from gemmprof.analysis.explanation.causes.access import added_up, narrow_access
-from gemmprof.analysis.explanation.causes.arithmetic import (
-    double_precision,
-    expensive_math,
-    turned_loops,
-)
+from gemmprof.analysis.explanation.causes.arithmetic import double_precision, expensive_math
 from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.grid import uneven_work
@@ -260,10 +256,6 @@ def test_instructions_that_never_ran_stop_nothing(
         ("torch_remainder_of_long", "integer_arithmetic", "mask"),
         # Passes over one column, the first half of each in a loop of two rounds and the rest unrolled behind it.
         ("stacked_frames_read_six_times", "redundant_loads", "registers"),
-        # Rows of a window whose weighted sums four results below one another have in common.
-        ("ssim_121_taps_of_five_sums", "redundant_loads", "rows"),
-        # Four warps share 128 bytes, which eight lanes load at once.
-        ("triton_gates_four_warps_a_token", "idle_threads", "tile"),
         # 32 bits of a shift register, one after the other.
         ("scrambler_bit_at_a_time", "integer_arithmetic", "words"),
         # Remainders by a number, each of what the last one left: 64 bits wide, by the form of 2^31 - 1.
@@ -275,8 +267,6 @@ def test_instructions_that_never_ran_stop_nothing(
         ("cash_flows_walk_along_the_curve", "branch_divergence", "halves"),
         # Three exponentials at once, whose coefficients are moved to registers that they share.
         ("credit_spreads_exponentials_in_double", "double_precision", "single"),
-        # Rows of four: what a warp does with all of its lanes for one (its bounds, the sum) it does for eight at once.
-        ("spmv_csr_short_rows", "branch_divergence", "four_lanes"),
         # Votes for many words: a copy in shared memory for each block.
         ("hough_votes_global_atomics", "global_atomics", "pieces"),
         # Loops of compare-and-swap in shared memory, no more of the time than the warps are in them.
@@ -295,10 +285,6 @@ def test_instructions_that_never_ran_stop_nothing(
         ("triton_hadamard_rows_summed", "tensor_cores_idle", "products"),
         # Each product of a network written out names weights of its own: constants are waited for, not instructions.
         ("surface_network_of_12288_products_written_out", "instruction_cache", "loop"),
-        # Levels that a block's threads hand to one another between barriers, through global memory.
-        ("option_lattice_levels_in_global", "redundant_loads", "shared"),
-        # Sums of two floats by compare-and-swap: three attempts each, and all wait.
-        ("visibilities_added_by_compare_and_swap", "global_atomics", "paired"),
         # Planes of a volume, each read by three layers of blocks that L2 has forgotten by then.
         ("volume_smoothed_plane_after_plane", "cache_locality", "columns"),
         # A bias that all samples share, which L2 has lost when the next sample's programs come to it.
@@ -510,26 +496,6 @@ def test_what_a_blocks_rounds_update_at_the_same_computed_places_is_combined() -
     assert not list(global_atomics(combined))
 
 
-@pytest.mark.parametrize(
-    "name, side, fix",
-    [
-        ("radix_keys_straight_to_buckets", "", "sorted"),
-        ("radix_keys_straight_to_buckets", "ahead", "sorted"),
-        ("partition_cursor_atomic_each_key", "reserved", "ordered"),
-    ],
-)
-def test_what_goes_to_a_blocks_buckets_is_put_in_order_before_it_is_stored(
-    name: str, side: str, fix: str
-) -> None:
-    """A sector for each key, of which a block has sixteen for each of its buckets: they are told as runs."""
-    flawed, came = study(name, side)
-    (said,) = [one for one in explain(flawed).findings if one.cause == "uncoalesced_access"]
-    assert said.variants[0].name == "in order through shared memory"
-    assert said.saves == pytest.approx(1.0 - (1.0 - came[fix]) / (1.0 - came.get(side, 0.0)), abs=0.2)
-    in_order = detect(work(study(name, fix)[0]))
-    assert said.variants[0].name not in [way.name for one in in_order for way in one.variants]
-
-
 def test_keys_that_claim_a_place_are_nothing_to_add_up() -> None:
     """A compare-and-swap with a constant looks for a free place, its loop goes on to the next one; a sum's compares
     with what was read.
@@ -564,15 +530,6 @@ PRMT R9, R8, R3, R2"""
 _MOVING_AVERAGE = "FFMA R9, R8, 0.9, R7"
 _BYTE = """LOP3.LUT R2, R8, R5, RZ, 0xc0, !PT
 LOP3.LUT R9, R2, R6, RZ, 0xfc, !PT"""
-
-
-@pytest.mark.parametrize(
-    "value, adds", [(_PAIR, True), (_IN_A_WORD, True), (_MOVING_AVERAGE, False), (_BYTE, False)]
-)
-def test_sums_of_halves_are_sums(value: str, adds: bool) -> None:
-    code = [f"{line} ;" for line in _SWAPS.format(made=value).split("\n") if line]
-    found = global_atomics(made(*code, executed=[100, *[300] * (len(code) - 2), 100]))
-    assert ("added by the memory" in [way.name for one in found for way in one.variants]) == adds
 
 
 def test_columns_that_a_program_adds_up_are_no_row() -> None:
@@ -652,14 +609,6 @@ def test_bytes_that_lanes_share_begin_nowhere() -> None:
     """Six bits a result, in bytes that neighbours read, too: results of two bytes are stored one by one."""
     (first, *_) = explain(study("lattice_noise_bit_by_bit")[0]).findings
     assert first.cause == "narrow_access" and "8 elements" in first.change
-
-
-def test_bytes_of_shared_memory_are_told_as_words() -> None:
-    """Cells of a byte that neighbours read: what each cell takes beside its loads stays."""
-    (first, *_) = explain(study("automaton_a_barrier_of_32_warps_each_generation")[0]).findings
-    assert first.cause == "narrow_access" and "4 elements at once, a word of shared memory" in first.change
-    compared = explain(study("census_63_bytes_from_memory", "tile")[0])
-    assert all(one.saves < 0.15 for one in compared.findings)
 
 
 def test_pieces_that_a_thread_takes_one_by_one_are_told_as_a_vector() -> None:
@@ -876,21 +825,10 @@ def test_a_tile_that_is_loaded_once_is_waited_for_by_all_warps_of_its_block() ->
 
 
 def test_steps_that_are_no_reduction_do_not_halve() -> None:
-    """255 steps of a tree, two barriers each: one of two, or a warp that does the block's work; no reduction."""
+    """255 steps of a tree, two barriers each: one of two, and no reduction."""
     said, (_, came) = found("binomial_tree_two_barriers", "barriers"), study("binomial_tree_two_barriers")
     ways = {one.name: one.saves for one in said.variants}
     assert ways["one barrier a step"] == pytest.approx(came["two_buffers"], abs=0.03)
-    assert said.variants[0].name.startswith("a warp in place of a block")
-    assert said.saves == pytest.approx(came["warp"], abs=0.2)
-
-
-@pytest.mark.parametrize("registers, ways", [(200, 1), (250, 0)])
-def test_a_warp_takes_a_blocks_values_only_where_its_registers_hold_them(registers: int, ways: int) -> None:
-    """The tree's block has eight values a lane: a thread of 250 registers has no room for them."""
-    launch = study("binomial_tree_two_barriers")[0]
-    full = work(replace(launch, launch=replace(launch.launch, registers_per_thread=registers)))
-    names = [way.name for one in barriers(full) for way in one.variants]
-    assert sum(name.startswith("a warp in place of a block") for name in names) == ways
 
 
 def test_a_divisions_subroutine_goes_with_its_calls() -> None:
@@ -994,8 +932,7 @@ def test_threads_whose_votes_a_barrier_counts_have_work() -> None:
     assert not list(idle_threads(work(study("utf8_checked_a_byte_a_thread")[0])))
 
 
-def test_rows_shorter_than_a_warp_get_fewer_lanes_and_kinds_are_sorted() -> None:
-    assert "8 rows, 4 lanes each" in found("spmv_csr_short_rows", "branch_divergence").change
+def test_walks_are_shared_and_kinds_are_sorted() -> None:
     assert "Sort or regroup" in found("hits_shaded_in_the_order_of_pixels", "branch_divergence").change
     # Lanes that share a motion's steps bring 24 %, motions in order of their lengths take 43 % longer.
     assert (
@@ -1020,9 +957,6 @@ def test_atomics_of_tritons_default_order_are_told_the_relaxed_one() -> None:
         ("triton_square_sum_small_programs", 0.002),
     ):
         assert saved(name, "global_atomics")["relaxed order"] == pytest.approx(came, abs=0.2)
-    # Nor need anything else be wrong with them.
-    parts = explain(study("triton_projection_144_tiles", "parts")[0]).findings[0]
-    assert parts.cause == "global_atomics" and [one.name for one in parts.variants] == ["relaxed order"]
     # A fence of the program's own publishes what others read.
     assert "relaxed order" not in saved("components_atomic_min", "global_atomics")
 
@@ -1439,17 +1373,6 @@ def test_what_triton_computes_for_lanes_that_a_mask_keeps_from_loading_is_too_mu
     ]
 
 
-def test_programs_beyond_a_bound_that_they_load_compute_for_nothing() -> None:
-    """Tiles of 128 places, of which an expert's tokens fill a third; the fixed sides leave the others out."""
-    launch, came = study("triton_experts_multiply_their_padding")
-    first = explain(launch).findings[0]
-    assert (first.cause, first.variants[0].name) == ("idle_threads", "blocks that have work: 43 %")
-    assert first.saves == pytest.approx(came["listed"], abs=0.03)
-    for side in ("stops", "listed"):
-        said = explain(study("triton_experts_multiply_their_padding", side)[0]).findings
-        assert "idle_threads" not in {one.cause for one in said}
-
-
 def test_one_thread_that_stores_what_its_block_added_up_is_no_bound() -> None:
     """The thread whose number is the row's label stores what all 512 computed."""
     said = detect(work(study("cross_entropy_tree")[0]))
@@ -1462,22 +1385,6 @@ def test_ways_around_what_is_computed_once_go_with_it() -> None:
     first = explain(launch).findings[0]
     assert first.cause == "expensive_math"
     assert came["factors"] - 0.25 < first.saves < came["factors"]
-
-
-def test_loops_change_places_where_the_inner_one_works_out_the_same_anew() -> None:
-    """Distances to 64 points for each of six bits: once, with twelve minima kept, and the bits' tests are none."""
-    launch, came = study("soft_bits_all_points_for_each_bit")
-    first = explain(launch).findings[0]
-    assert (first.cause, first.variants[0].name) == ("expensive_math", "once for 6 rounds of the loop around")
-    assert first.saves == pytest.approx(came["once"], abs=0.06)
-
-
-@pytest.mark.parametrize("name", ["top_k_rescans", "kuramoto_sine_each_pair", "fractal_contiguous_rows"])
-def test_loops_stay_in_order_where_rounds_need_one_another_or_registers_do_not_hold_their_sums(
-    name: str,
-) -> None:
-    """The next largest value after the last one; 132 sums; a loop that each pixel leaves elsewhere."""
-    assert turned_loops(work(study(name)[0])) is None
 
 
 def test_what_short_blocks_along_an_axis_work_out_alike_one_block_does_once() -> None:
@@ -1520,17 +1427,6 @@ def test_windows_of_torch_are_compiled_for_their_sizes() -> None:
     first = explain(launch).findings[0]
     assert first.cause == "integer_arithmetic" and "torch.compile" in first.change
     assert 0.2 < first.saves < came["compiled"]
-
-
-def test_a_loop_ends_where_its_mask_lets_nothing_pass_any_more() -> None:
-    """Causal attention over 16 tiles of 128 rows: of 32 tiles of 64 columns a program needs 17 on average."""
-    launch, came = study("triton_causal_rows_to_the_end")
-    first = explain(launch).findings[0]
-    assert (first.cause, first.variants[0].name) == ("redundant_loads", "53 % of the rounds")
-    assert first.saves == pytest.approx(came["stops"], abs=0.05)
-    for side in ("stops", "longest_first"):
-        said = detect(work(study("triton_causal_rows_to_the_end", side)[0]))
-        assert not [way.name for one in said for way in one.variants if way.name.endswith("of the rounds")]
 
 
 def test_a_compiled_reduction_in_passes_is_told_to_have_its_axis_last() -> None:
@@ -1596,19 +1492,6 @@ def test_blocks_whose_length_is_loaded_are_uneven_and_no_tail() -> None:
     assert equal[0].cause == "tail_effect"
 
 
-def test_lanes_that_walk_along_rows_by_vectors_share_them() -> None:
-    """Each takes 16 bytes of its own row a round: both halves of a sector are used, but a request touches 32 lines."""
-    first, *others = explain(study("triton_gate_eight_columns_at_a_time")[0]).losses
-    came = study("triton_gate_eight_columns_at_a_time")[1]
-    assert first[0].cause == "uncoalesced_access" and not others
-    assert first[0].saves == pytest.approx(came["wide"], abs=0.06)
-    wide = explain(study("triton_gate_eight_columns_at_a_time", "wide")[0]).findings
-    assert "uncoalesced_access" not in {one.cause for one in wide}
-    # A lane's row of two vectors is as wide as it is.
-    groups = explain(study("mxfp4_groups_of_32_a_thread_each", "vectors")[0]).findings
-    assert "uncoalesced_access" not in {one.cause for one in groups}
-
-
 def test_a_row_that_each_round_puts_together_is_a_warps_in_each_round() -> None:
     """What a loop's round does alike in all warps of a block (where the next row begins, the turn) one warp does."""
     said, came = (
@@ -1652,15 +1535,6 @@ def test_what_triton_s_warps_exchange_can_go_and_is_nobody_s_layout() -> None:
     assert "1 warp a program" in {way.name for way in finding.variants}
     operands = explain(study("triton_matmul_ieee_products", "tf32")[0]).findings
     assert "shared_bank_conflicts" in {one.cause for one in operands}
-
-
-def test_lanes_that_all_do_the_same_value_by_value_share_out_the_rounds() -> None:
-    """Averages over time, a value a round; where all blocks walk over one list, it is the loads that come again."""
-    _, came = study("triton_averages_step_by_step")
-    finding = found("triton_averages_step_by_step", "idle_threads")
-    assert finding.saves == pytest.approx(came["pieces"], abs=0.1)
-    of_all = explain(study("triton_positions_walk_the_starts")[0]).findings
-    assert of_all[0].cause == "redundant_loads"
 
 
 def said_of(name: str, side: str) -> set[str]:
@@ -1748,20 +1622,6 @@ def test_a_search_between_two_barriers_is_no_step_of_a_reduction() -> None:
     """Ranks found by halves in shared memory, once between the block's two meetings."""
     said = {one.cause for one in explain(study("merge_runs_thread_each", "ranks")[0]).findings}
     assert "barriers" not in said
-
-
-def test_what_all_rounds_reduce_is_reduced_once() -> None:
-    """A minimum of each round's distances, of which only the least of all is wanted; not a score of each round, nor a
-    maximum that the round's exponentials are scaled by.
-    """
-    once = "reduced once, behind the loop"
-    ways = {one.cause: one for one in detect(work(study("triton_nearest_minimum_each_step")[0]))}
-    reduced = next(way for way in ways["barriers"].variants if way.name == once)
-    assert reduced.fix.keep is not None and reduced.fix.keep.min() == pytest.approx(1 / 256)
-    assert reduced.fix.registers > 0 and reduced.fix.instructions["fma"] > 0
-    for name in ("triton_negatives_scored_one_by_one", "triton_attention_four_warps"):
-        said = detect(work(study(name)[0]))
-        assert once not in {way.name for one in said for way in one.variants}
 
 
 def test_tiles_are_laid_out_anew_with_their_loads_and_stores() -> None:
@@ -2002,8 +1862,6 @@ def test_dram_has_no_more_than_global_accesses_ask_once_nothing_spills() -> None
         ("fixed", "rock_reactions_lanes_without_pores"),
         # A tile copied in rounds of their own by threads that it does not belong to.
         ("fixed", "spectral_angles_whole_spectra_in_shared"),
-        # The two values beside a thread's own, of which a lane has all but those at its ends.
-        ("fixed", "option_lattice_levels_in_global"),
         # What else those warps do stays where a few values are worked out once.
         ("flawed", "neutrino_mixing_six_sines_in_double"),
         # Copies of four bytes pass L1 as loads do.
