@@ -44,7 +44,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     rounds,
     sectors_of_a_thread,
 )
-from gemmprof.analysis.explanation.demands.resources import L1_PASSES
+from gemmprof.analysis.explanation.demands.resources import L1_PASSES, OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import Fix, registers_of
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
@@ -827,6 +827,7 @@ def _vectors(work: Work, narrow: Mask) -> Iterator[Variant]:
             + (f" Records of {padded} bytes are no multiple of a vector: pad them." if padded else "")
             + (" What begins anywhere is shifted out of two (__funnelshift_r)." if picked.any() else "")
         ),
+        counted=OF_AN_SM,
     )
 
 

@@ -18,11 +18,19 @@ from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands import distinct, footprint
 from gemmprof.analysis.explanation.demands.places import AXES
-from gemmprof.analysis.explanation.demands.resources import L1_PASSES
+from gemmprof.analysis.explanation.demands.resources import FMA, FP64, L1_PASSES, OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
-from gemmprof.analysis.explanation.demands.work import Array, Work, share, tensor_copies
+from gemmprof.analysis.explanation.demands.work import (
+    CONSTANT_LOADS,
+    Array,
+    Work,
+    indexed_constants,
+    share,
+    tensor_copies,
+)
 from gemmprof.analysis.inputs.names import owner_of
+from gemmprof.analysis.opcodes import info
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 
@@ -50,13 +58,13 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several;
     what it stores again and again where no other thread loads or stores is stored once, and not loaded behind that; a
     thread computes four results, of neighbours (whose lanes lie further apart then) or of those far apart that differ
-    in one dimension, and loads, addresses, loop and blocks are as many as these need together; a block loads what
-    differs once and reads shared memory, with the stores, passes, barriers and waits of that. Loads that stay are those
-    that L1 had not, and wait as long. Loads whose address does not change in a loop leave it. What all blocks along an
-    axis of the grid load and compute alike, a block does once for four of them, whose results its registers hold.
-    Blocks of a product on tensor cores that load the same operand are one, as far as rows of its tile are padding, or
-    until each warp has rows of its own, so that warps exchange nothing (`wgmma`), or as long as registers hold their
-    sums.
+    in one dimension, and loads (bytes by words), addresses, loop and blocks are as many as these need together, while
+    all other arithmetic takes its time, unless a thread uses each value that often already; a block loads what differs
+    once and reads shared memory, with the stores, passes, barriers and waits of that. Loads that stay are those that L1
+    had not, and wait as long. Loads whose address does not change in a loop leave it. What all blocks along an axis of
+    the grid load and compute alike, a block does once for four of them, whose results its registers hold. Blocks of a
+    product on tensor cores that load the same operand are one, as far as rows of its tile are padding, or until each
+    warp has rows of its own, so that warps exchange nothing (`wgmma`), or as long as registers hold their sums.
     """
     flows = traffic(work)
     loads = work.global_loads & work.ran & ~work.code.chased  # a list's next place is nowhere else
@@ -88,7 +96,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         passes += _kept_by_the_thread(work, known, flows)
         if invariant.any():
             passes = [replace(one, fix=one.fix.together(variants[0].fix)) for one in passes]
-        variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
+        variants += [*passes, *more_outputs(work, known, flows), *_tile(work, known)]
     by_places = bool(variants)
     tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows)]
     variants += tiles
@@ -131,8 +139,10 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
 
 def _as_tiles_share(work: Work, one: footprint.Reuse) -> footprint.Reuse:
     """An array as Triton's programs share it: each lane its own where neighbours load much of the same, but not all (a
-    window that moves on). Tensors keep what a whole axis has in common, not what is elsewhere in the next lane.
+    window that moves on). Tensors keep what a whole axis has in common, not what is elsewhere in the next lane, and
+    their layouts tell which bytes come together.
     """
+    one = replace(one, by_words={})
     few, many = one.thread / LOADED_AGAIN, LOADED_AGAIN * footprint.OUTPUTS * one.thread
     if not few < one.of_results("x") < many:
         return one
@@ -384,20 +394,25 @@ def _by_all_blocks(work: Work, known: Sequence[footprint.Reuse], flows: Traffic)
     return min(flows.dram_read, once + unknown * flows.missed)
 
 
-def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) -> Iterator[Variant]:
-    """A thread does the work of several neighbours, which load much of the same."""
-    if flows.dram_read > LOADED_AGAIN * flows.asked:
+def more_outputs(
+    work: Work, known: Sequence[footprint.Reuse], flows: Traffic, space: str = "global"
+) -> Iterator[Variant]:
+    """A thread does the work of several neighbours, which load much of the same from global or shared memory."""
+    shared = space == "shared"
+    if not shared and flows.dram_read > LOADED_AGAIN * flows.asked:
         return  # each sector that is asked for comes from DRAM: nobody else had it
     counters = work.where(lambda line: line.is_atomic and line.space == "shared")
-    used = list(reached((row for one in known for row in one.rows), work.code.readers.__getitem__))
-    if work.products.any() or counters[used].any():
+    rows = {row for one in known for row in one.rows}
+    if work.products.any() or counters[list(reached(rows, work.code.readers.__getitem__))].any():
         return  # results lie in the fragments of a warp, or in what threads count together
+    results = footprint.uses(work, rows, lambda line: info(line.opcode).pipe in (FMA, FP64))
+    if results > LOADED_AGAIN * footprint.OUTPUTS:
+        return  # a thread has as many results of each already: loading is no slower than multiplying and adding
     launch = work.profile.launch
     different = sum(one.thread for one in known)
     # A load of one word for a whole warp is a sector of many: that it serves neighbours, too, saves little.
-    sectors = [
-        share(work.global_ideal[list(one.rows)].sum(), work.executed[list(one.rows)].sum()) for one in known
-    ]
+    ideal = work.shared_ideal if shared else work.global_ideal
+    sectors = [share(ideal[list(one.rows)].sum(), work.executed[list(one.rows)].sum()) for one in known]
     moved = sum(each * one.thread for each, one in zip(sectors, known, strict=True))
     best: tuple[float, str] | None = None
     stores = work.where(lambda line: line.is_store and line.space == "global")
@@ -410,6 +425,8 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
             continue
         if launch.grid[number] * launch.block[number] < 2 * footprint.OUTPUTS:
             continue
+        if shared and launch.block[number] < footprint.OUTPUTS:
+            continue  # other blocks have other values there
         left = sum(
             each * one.of_results(axis) * one.spread.get(axis, 1.0)
             for each, one in zip(sectors, known, strict=True)
@@ -420,38 +437,50 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
     if best is None or best[0] > LOADED_AGAIN:
         return
     _, axis = best
-    needed = share(sum(one.of_results(axis) for one in known), footprint.OUTPUTS * different)
+    words = [one.of_results(axis) * one.by_words.get(axis, 1.0) for one in known]
+    needed = share(sum(words), footprint.OUTPUTS * different)
     keep, plain = work.all_kept(), work.ran & ~footprint.computing(work)
     plain &= ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
     # What each result's own values decide (a slow way, an early end) is decided for each.
     plain &= ~work.code.by_data | (distinct.neighbours_alike(work) >= footprint.OUTPUTS)
+    # Nor are constants at places that no thread chooses anybody's own.
+    plain |= work.ran & work.where(lambda line: line.opcode in CONSTANT_LOADS) & ~indexed_constants(work)
     keep[plain] = 1.0 / footprint.OUTPUTS
-    rows = {row for one in known for row in one.rows}
     keep[list(footprint.serving(work, rows))] = needed
     # Loads of which nobody knows whose they are (look-ups) stay.
-    others = set(np.flatnonzero(work.global_loads & work.ran).tolist()) - rows
+    loads = work.where(lambda line: line.is_load and line.space == space) if shared else work.global_loads
+    others = set(np.flatnonzero(loads & work.ran).tolist()) - rows
     there, more = (float(work.executed[list(some)].sum()) for some in (rows, others))
-    passes = 0.0
     for one in known:
+        keep[list(one.rows)] = one.of_results(axis) / (footprint.OUTPUTS * one.thread)
+    waits, passes = _first_waits(work, keep), 0.0
+    for one, few in zip(known, words, strict=True):
         mine = list(one.rows)
-        keep[mine] = one.of_results(axis) / (footprint.OUTPUTS * one.thread)
+        keep[mine] = few / (footprint.OUTPUTS * one.thread)
         # Lanes lie further apart then.
         passes += (one.spread.get(axis, 1.0) - 1.0) * float((keep * work.data_passes)[mine].sum())
     warps = launch.blocks * launch.threads_per_block / 32.0 / footprint.OUTPUTS / work.sms
     resident = work.resident_warps or warps
     # The results are independent: their loads are under way together, and waited for once.
-    waits = _first_waits(work, keep)
-    loads = work.global_loads
     waits[loads] *= np.minimum(1.0, 1.0 / (footprint.OUTPUTS * keep[loads]))
-    missed = _of_larger_tiles(work, known, flows, axis)
-    read = _from_memory(work, known, flows, missed)
-    resources = flows.factors(max(missed, read), flows.written, dram_read=read)
+    resources, size = dict[str, float](), 0.0
+    if shared:
+        # What fills the tile, which is as many times as large, stays.
+        size = sum(
+            one.block * one.width * (footprint.OUTPUTS * one.fetched.get(axis, 1.0) - 1.0) for one in known
+        )
+        keep[_filling(work, rows)] = 1.0
+    else:
+        missed = _of_larger_tiles(work, known, flows, axis)
+        read = _from_memory(work, known, flows, missed)
+        resources = flows.factors(max(missed, read), flows.written, dram_read=read)
     fix = Fix(
         keep=keep,
         latency=waits,
         resources={**resources, "block_launch": 1.0 / footprint.OUTPUTS},
         passes=passes,
         registers=_registers_of_results(work, known, axis),
+        shared_bytes=round(size),
         warps=min(1.0, warps / resident),
     )
     what, left = "loads", share(needed * there + more, there + more)
@@ -478,7 +507,25 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
             f"{'; load by vectors, for lanes lie further apart then.' if further else '.'}"
         ),
         plain=axis not in far,  # nobody says which axis of a tensor that is
+        counted=OF_AN_SM,
     )
+
+
+def _filling(work: Work, rows: set[int]) -> list[int]:
+    """What fills the tile of shared memory that these loads read: the loops around its stores, where they stand in
+    none of them, and what tells these where to go.
+    """
+    stores = np.flatnonzero(
+        work.ran & work.where(lambda line: line.is_store and line.space == "shared")
+    ).tolist()
+    loops = (loop for at in stores for loop in work.code.loops_around[at])
+    found = {
+        at
+        for loop in loops
+        if not any(row in loop for row in rows)
+        for at in range(loop.first, loop.last + 1)
+    }
+    return sorted(found | footprint.serving(work, {*stores}))
 
 
 def _registers_of_results(work: Work, known: Sequence[footprint.Reuse], axis: str) -> int:

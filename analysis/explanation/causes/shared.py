@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import gathers
+from gemmprof.analysis.explanation.causes.reuse import more_outputs
 from gemmprof.analysis.explanation.code import address_forms, latency
-from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands import footprint
 from gemmprof.analysis.explanation.demands.resources import ADU, L1_PASSES
@@ -79,11 +81,12 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
 
 
 def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
-    """Each value read from shared memory used for twice as much arithmetic from registers.
+    """Each value read from shared memory used for more arithmetic from registers.
 
-    Only where the data stage has a queue, and shared loads without conflicts, look-ups excluded, keep it busy.
-    Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide, and of what
-    is loaded from constant memory to be used with them.
+    Fixed: where it is known what neighbours read of a tile, a thread computes four results, and loads what they need
+    together, as of global memory (`redundant_loads`); the tile is as many times as large. Where shared loads without
+    conflicts, look-ups excluded, keep the data stage busy, half of them stay, as of a tile in registers that is twice
+    as long and twice as wide, and of what is loaded from constant memory to be used with them.
     """
     if "l1_data" not in work.loads:
         return
@@ -97,11 +100,6 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     for at in np.flatnonzero(loads & code.by_loads).tolist():
         confirmed = at in forms and forms[at].confirmed
         loads[at] = confirmed or not code.by_loads[list(code.sources(at))].any()
-    passes = float(work.shared_ideal[loads].sum())
-    everything = float(work.data_passes.sum())
-    busy = max(work.loads[key].share for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
-    if share(passes, everything) < 0.4 or busy * work.imbalance < latency.QUIET:
-        return
     if work.profile.launch.blocks < FEWER_BLOCKS * work.sms:
         return  # larger tiles are fewer blocks, too few for the SMs
     if _read_once(work, loads):
@@ -116,20 +114,20 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     used = {one for at in np.flatnonzero(loads).tolist() for one in readers[at]}
     for at in np.flatnonzero(beside).tolist():
         beside[at] = not used.isdisjoint(readers[at])
-    keep = np.where(loads | beside, STAYS, 1.0)
-    left = float(np.where(loads, STAYS, 1.0) @ work.data_passes)
-    fix = Fix(keep=keep, resources={"l1_data": share(left, everything)})
-    # How many instructions use each register that these loads fill.
-    filled = used_by = 0.0
-    for at in np.flatnonzero(loads & work.ran).tolist():
-        registers = work.sass[at].writes
-        filled += work.executed[at] * len(registers)
-        for one in readers[at]:
-            used_by += work.executed[one] * len(set(registers) & set(work.sass[one].reads))
-    each = share(used_by, filled)
+    variants = _results_of_a_tile(work, loads)
+    passes, everything = float(work.shared_ideal[loads].sum()), float(work.data_passes.sum())
+    busy = max(work.loads[key].share for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
+    if share(passes, everything) >= 0.4 and busy * work.imbalance >= latency.QUIET:
+        keep = np.where(loads | beside, STAYS, 1.0)
+        left = float(np.where(loads, STAYS, 1.0) @ work.data_passes)
+        fix = Fix(keep=keep, resources={"l1_data": share(left, everything)})
+        variants.append(Variant("twice the tile of a thread", fix, counted=L1_PASSES))
+    if not variants:
+        return
+    each = footprint.uses(work, np.flatnonzero(loads & work.ran).tolist())
     yield Candidate(
         cause="shared_memory_bandwidth",
-        variants=(Variant("twice the tile of a thread", fix, counted=L1_PASSES),),
+        variants=tuple(variants),
         change=(
             "Compute more results a thread from each value read from shared memory: a thread uses it "
             f"{each:.1f} times now. Larger tiles in registers need fewer loads a result."
@@ -141,6 +139,23 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
     )
+
+
+def _results_of_a_tile(work: Work, loads: Mask) -> list[Variant]:
+    """Results a thread of what neighbours read of one tile, where it is known what they read, and that nobody makes it
+    out of the tile itself, as a scan's steps do.
+    """
+    if compiled_by_triton(work):
+        return []  # which thread has which result its layouts tell
+    known = [one for one in footprint.arrays(work, "shared") if loads[list(one.rows)].all()]
+    rows = [row for one in known for row in one.rows]
+    exchanged = any(
+        work.sass[at].is_store and work.sass[at].space == "shared" and work.executed[at]
+        for at in reached(rows, work.code.readers.__getitem__)
+    )
+    if exchanged or not 2.0 * float(work.executed[rows].sum()) > float(work.executed[loads].sum()):
+        return []
+    return [replace(one, change="") for one in more_outputs(work, known, traffic(work), "shared")]
 
 
 def _read_once(work: Work, loads: Mask) -> bool:

@@ -59,8 +59,6 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         read, before = set(lines[index].reads), lines[max(0, index - 2) : index]
         chained[index] = any(not other.space and not read.isdisjoint(other.writes) for other in before)
     in_chains = share(wait[chained].sum(), waited)
-    if in_chains * cycles < 1.0 and of_chains < 0.08:
-        return
     of_shuffles = float(short[work.where(lambda line: line.opcode == "SHFL")].sum())
     of_scans = float(short[work.where(lambda line: line.full.startswith("SHFL.UP"))].sum())
     # Four chains of four-cycle instructions leave no cycle to wait.

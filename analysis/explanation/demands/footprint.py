@@ -38,6 +38,7 @@ from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.symbolic import Threads, Value, Values
 from gemmprof.analysis.explanation.demands.places import AXES, Places
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import WARP
 
@@ -50,6 +51,7 @@ BLOCKS = "blocks along "  # before an axis: of neighbouring blocks, not threads
 SOME = 4 * WARP  # threads, and accesses of a parameter, that are asked what it is
 FEW = 8
 GROUPS = 8  # of neighbours that are looked at, where they are not all as far apart
+WORD = 4  # bytes
 OUTPUTS = 4  # results that a thread computes in place of one
 MOST_REGISTERS = 64  # words that a thread can keep beside what it works with
 WRAP = 1 << 32  # as many values have 32 bits
@@ -82,6 +84,8 @@ class Reuse:
     # lines of L1 that a warp looks up for what its threads load then, by vectors where that takes fewer, over those for
     # as many places now: its lanes lie further apart
     spread: dict[str, float] = field(default_factory=dict)
+    # words that these places of such a thread lie in, for each of them
+    by_words: dict[str, float] = field(default_factory=dict)
 
     def of_results(self, axis: str) -> float:
         """Different places of a thread with the work of `OUTPUTS` neighbours: all, where nobody knows of that axis."""
@@ -89,20 +93,24 @@ class Reuse:
 
 
 @once
-def arrays(work: Work) -> tuple[Reuse, ...]:
-    """The arrays that a launch's loads read, as far as their addresses are known and confirmed."""
+def arrays(work: Work, space: str = "global") -> tuple[Reuse, ...]:
+    """The arrays that a launch's loads read there, as far as their addresses are known and confirmed."""
     if work.program is None:
         return ()
     groups: dict[object, list[Form]] = {}
     for index, one in checked_forms(work).items():
         form = one.form
-        if form.space == "global" and work.sass[index].is_load and _believed(work, one):
+        if form.space == space and work.sass[index].is_load and _believed(work, one):
             # What rounds find at places that were loaded is told apart: nobody knows what of the rest it is.
             led = any(symbol.looked_up and symbol.loops for symbol in form.address.symbols)
             groups.setdefault((form.parameters or form.base, form.width, led), []).append(form)
     several = list(groups.values())
     found = [_array(work, forms, forms[0].parameters in own_places(work)) for forms in several]
-    return tuple(_with_far_ones(work, several, found))
+    if space == "global":
+        return tuple(_with_far_ones(work, several, found))
+    return tuple(
+        replace(one, spread={}) for one in found
+    )  # vectors meet in no bank, however far lanes lie apart
 
 
 @dataclass(frozen=True)
@@ -332,6 +340,17 @@ def _passes(work: Work, form: Form, own: bool) -> float:
     return prod(rounds(work, loop) for loop in around if own or not written(work, form, loop))
 
 
+def uses(work: Work, rows: Iterable[int], by: Callable[[Sass], bool] = bool) -> float:
+    """How many instructions, all or such, use each register that these loads fill, the mean."""
+    filled = used_by = 0.0
+    for at in rows:
+        registers = work.sass[at].writes
+        filled += float(work.executed[at]) * len(registers)
+        for one in filter(lambda use: by(work.sass[use]), work.code.readers[at]):
+            used_by += float(work.executed[one]) * len(set(registers) & set(work.sass[one].reads))
+    return used_by / filled if filled else 0.0
+
+
 def rounds(work: Work, loop: Loop) -> float:
     """How often a loop runs each time that it is entered."""
     before = [at for at in work.code.predecessors[loop.first] if at < loop.first]
@@ -443,17 +462,18 @@ def _touched(
     blocks, numbers = np.concatenate(points, axis=1), np.concatenate(who)
     computes = {mine: _places(values, grid, blocks, numbers, mine, known) for mine in dict.fromkeys(walked)}
     whole = [computes[mine](form.address) for form, mine in zip(forms, walked, strict=True)]
-    places = np.concatenate(whole, axis=1)
+    together = np.concatenate(whole, axis=1)
     first = np.stack([one[:threads, 0] for one in whole])
-    block, beyond = places[:threads], places[threads:].reshape(len(AXES), -1)
+    block, beyond = together[:threads], together[threads:].reshape(len(AXES), -1)
     lines = distinct(block // SECTOR)
-    outputs, fetched, spread = dict[str, float](), dict[str, float](), dict[str, float]()
-    lanes = min(WARP, threads)
+    outputs, fetched, spread, by_words = (dict[str, float]() for _ in range(4))
+    lanes, width = min(WARP, threads), forms[0].width
     looked_up = _lines(first[:, :lanes])
 
-    def neighbours(axis: str, moved: Threads, apart: Threads) -> None:
+    def neighbours(axis: str, moved: Threads, apart: Threads, word: int) -> None:
         """Those that a thread and its neighbours touch together, which lie so far from its own, and their blocks."""
-        outputs[axis] = float(len(distinct(block[0] + moved)))
+        places = distinct(block[0] + moved)
+        outputs[axis], by_words[axis] = float(len(places)), len(distinct(places // word)) / len(places)
         fetched[axis] = len(distinct(lines + apart // SECTOR)) / (OUTPUTS * len(lines))
 
     for number, axis in enumerate(AXES):
@@ -468,6 +488,9 @@ def _touched(
         # Of groups of neighbours along the axis the first threads, and those that are a warp then.
         before, size = prod(shape[:number]), shape[number]
         begin = np.arange(threads).reshape(-1, size, before)[:, : size - size % OUTPUTS : OUTPUTS].ravel()
+        # Bytes that lie in one word come together, where that begins with the same of them in all threads.
+        of_words = first[:, begin] if len(begin) else first
+        word = WORD if width < WORD and not ((of_words - of_words[:, :1]) % WORD).any() else 1
         if len(begin) > 1:
             window = block[begin[:GROUPS, None] + before * steps].reshape(min(GROUPS, len(begin)), -1)
             vectors = np.mean([len(distinct(one // WIDEST)) / len(distinct(one)) for one in window])
@@ -477,23 +500,23 @@ def _touched(
         if shape[number] == 1:
             if told:
                 nearest = told[int(np.argmin(sizes))]
-                neighbours(axis, nearest, nearest[:, :1])
+                neighbours(axis, nearest, nearest[:, :1], word)
         elif (moved == moved.flat[0]).all():
             shift = moved.flat[:1] * steps[:, None]
-            neighbours(axis, shift, shift * shape[number])
+            neighbours(axis, shift, shift * shape[number], word)
         if axis not in outputs and shape[number] >= OUTPUTS:
             # Not all are as far apart: of some groups of neighbours the mean.
             begin = begin[:: -(-len(begin) // GROUPS)]
-            groups = block[begin[:, None] + before * steps].reshape(len(begin), -1)
-            outputs[axis] = float(np.mean([len(distinct(one)) for one in groups]))
+            several = [distinct(block[one + before * steps]) for one in begin]
+            outputs[axis] = float(np.mean([len(one) for one in several]))
+            by_words[axis] = float(np.mean([len(distinct(one // word)) for one in several])) / outputs[axis]
             fetched[axis] = fetched[BLOCKS + axis]
     starts = [distinct(one[:lanes]) for one in first]
     start = distinct(first[:, :lanes])
-    width = forms[0].width
     touched = Reuse(
         rows=tuple(form.index for form in forms),
         width=width,
-        asked=places.shape[1],
+        asked=together.shape[1],
         thread=float(np.mean([len(distinct(one)) for one in block[:lanes]])),
         apart=sum(len(distinct(one[:lanes])) for one in whole),
         warp=len(distinct(block[:lanes])),
@@ -505,6 +528,7 @@ def _touched(
         outputs=outputs,
         fetched=fetched,
         spread=spread,
+        by_words=by_words,
     )
     return touched, tuple(np.unique(block[0], return_inverse=True)[1].tolist())
 

@@ -67,6 +67,8 @@ TRAFFIC = ("l1_data", "l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "dram")
 # Stages of L1 that work for each byte of what is loaded, in however few instructions.
 L1_PASSES = ("l1_data", "l1_writeback")
 
+OF_AN_SM = tuple(key for key, one in BY_KEY.items() if one.scope == SM)
+
 # Ceilings without writes, with half, with nothing else.
 DRAM_BY_WRITES = ("dram", "dram_copying", "dram_writing")
 

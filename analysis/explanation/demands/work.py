@@ -484,6 +484,7 @@ def specialised(work: Work) -> bool:
 
 # Cycles of the constant cache for one address that a thread computed: 2.00 to 2.02 a load in three kernels whose warps
 # want one, 60.3 where 32 random words of 256 make 30.1.
+CONSTANT_LOADS = ("LDC", "LDCU", "ULDC")
 TURN = 2.0
 
 
@@ -497,7 +498,7 @@ def indexed_constants(work: Work) -> Mask:
 @once
 def constant_turns(work: Work) -> Array:
     """Cycles of the constant cache: one a load, and for those at computed places alike what was counted beyond."""
-    found = np.where(work.where(lambda line: line.opcode in ("LDC", "LDCU", "ULDC")), work.executed, 0.0)
+    found = np.where(work.where(lambda line: line.opcode in CONSTANT_LOADS), work.executed, 0.0)
     loads, busy = indexed_constants(work), work.loads.get("idc")
     if loads.any() and busy is not None:
         turns = busy.busy * work.elapsed * work.sms - float(found[~loads].sum())

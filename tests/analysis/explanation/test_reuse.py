@@ -13,7 +13,7 @@ from recorded_data import DATA, one_launch, study_reports
 from gemmprof.analysis.explanation.causes.access import in_patches, narrow_access, uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
 from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
-from gemmprof.analysis.explanation.causes.shared import local_memory
+from gemmprof.analysis.explanation.causes.shared import local_memory, shared_memory_bandwidth
 from gemmprof.analysis.explanation.causes.threads import _until_done
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
@@ -375,6 +375,55 @@ def test_twice_the_tile_leaves_half_of_the_passes() -> None:
     said = {one.cause: one.saves for one in explain_work(tile).findings}
     assert 0.4 < said["shared_memory_bandwidth"] < 0.55
     assert said.get("memory_latency", 0.0) < 0.1  # the tile is loaded in a seventh of the time
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "causes", "fix"),
+    [
+        # A tap at a time out of constant memory: warps wait for both, and nothing is busy.
+        ("room_response_sample_a_thread", "blind22", "shared_memory_bandwidth", "slid"),
+        ("mixture_factor_from_shared_for_each_product", "blind11", "shared_memory_bandwidth", "four_points"),
+        ("erode_9x9_direct", "blind2", "redundant_loads", "words"),  # bytes: four results' come by words
+        ("blur_rows_bytes", "variants", "redundant_loads", "four_pixels"),
+        ("conv2d_direct", "variants", "redundant_loads", "four_channels"),
+    ],
+)
+def test_results_a_thread_bring_what_their_neighbours_share(
+    name: str, of: str, causes: str, fix: str
+) -> None:
+    found, saved = study(name, of=DATA / of / "h100")
+    told = {one.cause: one for one in explain_work(found).findings}[causes]
+    assert told.variants[0].name == "registers, 4 outputs a thread"
+    assert told.saves == pytest.approx(saved[fix], abs=0.12)
+
+
+@pytest.mark.parametrize("side", ["four", "slid"])
+def test_a_thread_that_uses_each_value_for_four_results_has_them_already(side: str) -> None:
+    found, _ = study("room_response_sample_a_thread", side, DATA / "blind22" / "h100")
+    assert sum(one.asked for one in arrays(found, "shared")) > 60  # words a thread, of 256 taps
+    assert not list(shared_memory_bandwidth(found))
+
+
+def test_integers_that_make_results_take_their_time() -> None:
+    """A census of bytes is at the limit of integer arithmetic: with all loads gone it takes as long (3 % came)."""
+    found, saved = study("census_63_bytes_from_memory", of=DATA / "blind6" / "h100")
+    (told,) = (one for one in explain_work(found).findings if one.cause == "redundant_loads")
+    assert told.saves == pytest.approx(saved["words"], abs=0.16)
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "cause", "fix"),
+    [
+        # Six recurrences one after the other; each instruction waits 1.4 cycles, a warp of each scheduler all of them.
+        ("orbit_series_one_part_after_the_other", "blind21", "instruction_latency", "together"),
+        # Letters of two places: to pick them out of words takes what it takes.
+        ("match_lengths_by_byte", "blind4", "narrow_access", "carried"),
+    ],
+)
+def test_waits_and_work_that_stay_are_counted(name: str, of: str, cause: str, fix: str) -> None:
+    found, saved = study(name, of=DATA / of / "h100")
+    told = {one.cause: one.saves for one in explain_work(found).findings}[cause]
+    assert 0.0 < told == pytest.approx(saved[fix], abs=0.13)
 
 
 def test_look_ups_are_in_no_order() -> None:
