@@ -18,7 +18,7 @@ enum class Consumers {
 // A block computes bm x bn of C. PAIR: 2 where blocks below each other share B. A tile may have fewer rows than the 64
 // that wgmma multiplies: then only those are copied, and it reads what lies behind them into sums that nobody stores.
 // SWAPPED: of the transpose of C, so A and B have changed places; sums for float32, or to be added to C, do not leave so.
-template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_, bool SWAPPED_>
+template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_, bool SWAPPED_, int BUF = 2>
 struct Tile {
     static constexpr bool swapped = SWAPPED_;
     static constexpr int bm = BM_, bn = BN_, stages = STAGES_, pair = PAIR_;
@@ -31,7 +31,7 @@ struct Tile {
     static constexpr int store_bytes = 16 * store_columns * 2;
     static constexpr int stage_bytes = (bm + (swapped ? bn : (bn + 63) / 64 * 64)) * BK * 2;
     static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages + 8;
-    static constexpr int store_buffers = needed_bytes + CONSUMERS * 4 * 2 * store_bytes <= SHARED_LIMIT ? 2 : 1;
+    static constexpr int store_buffers = needed_bytes + CONSUMERS * 4 * BUF * store_bytes <= SHARED_LIMIT ? BUF : 1;
     static constexpr int warp_staging = store_buffers * store_bytes;
     using Ring = gemmprof::StoreRing<store_buffers, store_bytes>;
     // Whether the packed sums of a tile stay in registers and are stored during the next one: consumers that compute a

@@ -14,10 +14,11 @@
 #include "staged_store.cuh"
 #include "workspace.cuh"
 
-constexpr int MAX_CLUSTER = 8;       // the largest that every Hopper GPU accepts
-constexpr int LARGEST_CLUSTER = 16;  // that some do: fours of blocks that read one operand once share K in it
+constexpr int LARGEST_CLUSTER = 16;  // that some GPUs accept: fours of blocks that read one operand once share K in it
 
 namespace GEMMPROF_STAGE {
+
+using gemmprof::MAX_CLUSTER;
 
 // What the model needs to know of a tile.
 struct TileFacts {
@@ -91,7 +92,8 @@ constexpr Card H200 = {
         {0.206, 0.964, 0.266, 0.0483, 1.47, 0.0408, 0.833},         // SmallQuad
         {0.324, 1.44, 0.422, 0.0257, 1.41, 0.0303, 0.791},          // MediumQuad
         {0.366, 2.6, 1.86, 0.0261, 1.1, 0.0823, 0.766},             // TallQuad160
-        {0.211, 1.84, 0.762, 0.0495, 0.89, 0.0772, 0.735}           // SlimQuad160
+        {0.211, 1.84, 0.762, 0.0495, 0.89, 0.0772, 0.735},          // SlimQuad160
+        {0.43, 1.6, 1.10, 0.065, 0.7, 0.12, 1.0}                    // Lone192
     }};
 constexpr Card H100 = {
     0.682, 4.72, 4.91e+06, 5.17e+06, 1.80e+07, 1.13e-07, 5.62e-08, 0.629, 0.6, 0.491,
@@ -115,15 +117,27 @@ constexpr Card H100 = {
         {0.192, 0.844, 0.257, 0.0483, 1.32, 0.0509, 0.782},         // SmallQuad
         {0.298, 1.57, 0.263, 0.0256, 1.32, 0.061, 0.864},           // MediumQuad
         {0.319, 2.75, 1.99, 0.0272, 1.08, 0.0804, 0.971},           // TallQuad160
-        {0.213, 1.74, 1.01, 0.0493, 1.25, 0.0769, 0.795}            // SlimQuad160
+        {0.213, 1.74, 1.01, 0.0493, 1.25, 0.0769, 0.795},           // SlimQuad160
+        {0.38, 3.2, 1.3, 0.065, 0.7, 0.2, 1.0}                       // Lone192
     }};
 
 constexpr double WRITTEN_BYTES = 5e7;
 // From which on an operand that is read once has no policy, of memory as fast as an H200's: K along its rows, or across;
 // and one whose rows of 128 bytes lie in two lines of L2.
 constexpr double READ_ONCE_ALONG = 2.9e8, READ_ONCE_ACROSS = 4.2e8, READ_ONCE_BEYOND = 2.4e8;
-// Operands that are read more than once pass L2 with the lowest priority: both are between these, and each is at least.
-constexpr double PASSING_LEAST = 1.6e7, PASSING_MOST = 6.4e7, PASSING_EACH = 4e6;
+// Operands that are read more than once pass L2 with the lowest priority: each is at least the last, both together at
+// least the first and at most the second where blocks share K, else the third, or the fourth where they copy an operand
+// for each other, which keeps them at the same place of K.
+constexpr double PASSING_LEAST = 1.6e7, PASSING_MOST = 6.4e7, PASSING_MOST_ALONE = 1.12e8, PASSING_MOST_PAIRS = 3.3e8;
+constexpr double PASSING_EACH = 4e6;
+// So does C, from so many bytes on and up to such a K: of memory as fast as an H200's, and of slower one.
+constexpr double PASSING_C = 1e8;
+constexpr int PASSING_C_K = 64, PASSING_C_K_SLOWER = 256;
+// Rows of tiles in a band where K is short and C has so many bytes; where K is up to the last, also those that a round of
+// tiles does not cross.
+constexpr int LOW_BAND = 2;
+constexpr double LOW_BAND_C = 5e7;
+constexpr int LOW_BAND_K = 256;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
 constexpr double BEYOND_LINE = 0.734;  // that a row costs more whose 128 bytes lie in two lines of L2
 constexpr double STORE_ODD = 0.262;  // that C costs more whose rows begin within a sector
@@ -232,28 +246,42 @@ inline double beyond_lines(const void* data, std::int64_t ld) {
     return apart != 0 ? 1.0 - double(apart & -apart) / 128 : from != 0 ? 1.0 : 0.0;
 }
 
-// Operands that pass L2 with the lowest priority: what other launches wrote is then not written back meanwhile.
+// What passes L2 with the lowest priority. Of operands: then what other launches wrote is not written back meanwhile.
 struct Passing {
-    bool a, b;
+    bool a, b, c;
 };
 
 // `g`: as the tile sees it. An operand that is read once passes, unless it is much larger than L2 and read faster as any
 // other. One that several blocks read does, if it is neither small nor far beyond L2, where they read the same at about
 // the same time: each has one tile, and all clusters are at the same places of K, of a size that divides a group of SMs
 // evenly. Those of other sizes drift apart, as do blocks that meet in memory, and rows of 128 bytes that lie in two
-// lines need each line twice: what comes second has to read from memory again.
+// lines need each line twice: what comes second has to read from memory again. C does, if its writing takes longer than
+// all else and L2 holds little of it: its rows then leave as they came, not between what was there before.
 inline Passing passing(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places, double memory) {
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
     const int cluster = tile.pair * choice.splits;
     const double a = 2.0 * g.m * g.k, b = 2.0 * g.n * g.k;
+    const double most = choice.splits > 1 ? PASSING_MOST : tile.pair > 1 ? PASSING_MOST_PAIRS : PASSING_MOST_ALONE;
     const bool together = !choice.far && !choice.cut && std::int64_t(rows) * columns <= places &&
-                          (cluster & (cluster - 1)) == 0 && a + b >= PASSING_LEAST && a + b <= PASSING_MOST;
+                          (cluster & (cluster - 1)) == 0 && a + b >= PASSING_LEAST && a + b <= most;
     const auto passes = [&](int others, double bytes, const void* data, std::int64_t ld, bool along) {
         const bool beyond = beyond_lines(data, ld) > 0.0;
         if (others > 1) return together && bytes >= PASSING_EACH && !beyond;
         return bytes < memory * (beyond ? READ_ONCE_BEYOND : along ? READ_ONCE_ALONG : READ_ONCE_ACROSS);
     };
-    return {passes(columns, a, g.a, g.lda, !g.a_transposed), passes(rows, b, g.b, g.ldb, g.b_transposed)};
+    const bool fast = memory > 0.84;
+    const bool c = 2.0 * g.m * g.n >= PASSING_C && g.k <= (fast ? PASSING_C_K : PASSING_C_K_SLOWER) &&
+                   (!fast || tile.bm >= 128) && !tile.swapped;
+    return {passes(columns, a, g.a, g.lda, !g.a_transposed), passes(rows, b, g.b, g.ldb, g.b_transposed), c};
+}
+
+// The rows of tiles in a band. Where K is short, few: then a round's tiles lie in whole rows of C, which leave L2 as they
+// are written. Longer steps through K need the operands that tiles of a higher band share.
+inline int band_height(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places) {
+    const bool short_k = gemmprof::ceil_div(g.k, BK) * 32 <= tile.bm * tile.pair;
+    const bool crossed = g.k <= LOW_BAND_K || gemmprof::ceil_div(g.n, tile.bn) <= places;
+    const bool plain = choice.splits == 1 && !choice.cut && !tile.swapped;
+    return plain && short_k && crossed && 2.0 * g.m * g.n >= LOW_BAND_C ? std::min(LOW_BAND, GROUP) : GROUP;
 }
 
 // What things take that hide each other in part.

@@ -16,10 +16,20 @@ constexpr int LANES = SUMMERS * 16;
 template <class TILE>
 constexpr bool smallest = TILE::pair == 1 && TILE::stage_bytes <= 16 << 10;
 
-// A schedule, and where the last tiles begin: so far in that they are full.
+// A schedule, and where the last tiles begin: so far in that they are full. Its bands have a height of their own, and C
+// may pass L2 with the lowest priority.
 struct Places : Schedule {
     int last_row, last_col;
+    int height;
+    bool c_passes;
+    Divisor by_full;  // tiles of a band's column
 
+    __device__ __forceinline__ void place(int index, int& row, int& column) const {
+        const int first = by_band.divide(index) * height, high = min(height, rows - first);
+        const int within = index - first * columns;
+        column = high == height ? by_full.divide(within) : by_height.divide(within);
+        row = first + within - column * high;
+    }
     // Where a block's tile begins, `rank` of its pair.
     template <class TILE>
     __device__ __forceinline__ void begin(int tile, int rank, int& row, int& col) const {

@@ -6,11 +6,12 @@
 namespace GEMMPROF_STAGE {
 
 // The tiles, their one list: name, rows, columns, stages, blocks that copy one operand for each other (a pair, or the
-// four of a Quad), how consumers divide the work, swapped. The catalog's parameters give the large one. The others are
-// for problems that it would leave SMs idle in, or store too much in. In turn: in pairs (Turn) or alone (Lone); of
-// swapped ones, rows and columns of C have changed places. Those from Narrow on are for problems of one round, whose
-// blocks may share K: narrow, a pair that reads B once, of 96 rows of C, and of 192 as a pair that reads its rows' operand
-// once; of 32 rows where there are few tiles. Quads are for rows that begin within a sector. A tile's number is its place
+// four of a Quad), how consumers divide the work, swapped, buffers for what a warp stores if not two. The catalog's
+// parameters give the large one. The others are for problems that it would leave SMs idle in, or store too much in. In
+// turn: in pairs (Turn) or alone (Lone); of swapped ones, rows and columns of C have changed places. Those from Narrow on
+// are for problems of one round, whose blocks may share K: narrow, a pair that reads B once, of 96 rows of C, and of 192
+// as a pair that reads its rows' operand once; of 32 rows where there are few tiles. Quads are for rows that begin within
+// a sector, the last for a short K: what is stored waits for memory, not for the copy engine. A tile's number is its place
 // in the list; fastest_choice.cuh knows what each costs, and that blocks may share it unless it is in turn or kept: then
 // it has to be `shareable`, or of the smallest.
 #define GEMMPROF_TILES(X)                                     \
@@ -32,7 +33,8 @@ namespace GEMMPROF_STAGE {
     X(SmallQuad, 64, 128, 8, 4, Consumers::kTogether, false)  \
     X(MediumQuad, 128, 128, 6, 4, Consumers::kTogether, false) \
     X(TallQuad160, 128, 160, 5, 4, Consumers::kTogether, true) \
-    X(SlimQuad160, 64, 160, 7, 4, Consumers::kTogether, true)
+    X(SlimQuad160, 64, 160, 7, 4, Consumers::kTogether, true) \
+    X(Lone192, 128, 192, 4, 1, Consumers::kInTurn, false, 4)
 
 #define GEMMPROF_TILE(NAME, ...) \
     struct NAME : Tile<__VA_ARGS__> {};

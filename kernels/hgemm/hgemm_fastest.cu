@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         int kept_row = -1, kept_col = 0;  // row -1: there are none
         const auto put = [&](const unsigned(&words)[TILE::part_words], int row, int col) {
             if (schedule.bulk)
-                stage_and_store<TILE>(words, ring, &map_c, row, col);
+                stage_and_store<TILE>(words, ring, &map_c, row, col, schedule.c_passes);
             else
                 stage_and_store_elements<TILE>(words, ring.memory, out, row, col);
         };
@@ -512,11 +512,12 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     Places schedule = {};
     schedule.rows = rows, schedule.columns = columns, schedule.splits = choice.splits, schedule.clusters = clusters;
     schedule.whole = count, schedule.steps = steps, schedule.part = Shares::of(steps, choice.splits);
-    schedule.by_cluster = Divisor::of(sharers), schedule.by_band = Divisor::of(GROUP * columns);
-    schedule.by_height = Divisor::of(rows % GROUP == 0 ? GROUP : rows % GROUP);
-    schedule.by_steps = Divisor::of(steps);
+    const int height = band_height(seen, tile, choice, places);
+    schedule.height = height, schedule.by_full = Divisor::of(height), schedule.by_band = Divisor::of(height * columns);
+    schedule.by_height = Divisor::of(rows % height == 0 ? height : rows % height);
+    schedule.by_cluster = Divisor::of(sharers), schedule.by_steps = Divisor::of(steps);
     const Passing pass = passing(seen, tile, choice, places, gemmprof::memory_speed(device));
-    schedule.bulk = bulk, schedule.a_once = pass.a, schedule.b_once = pass.b;
+    schedule.bulk = bulk, schedule.a_once = pass.a, schedule.b_once = pass.b, schedule.c_passes = pass.c;
 
     schedule.last_row = schedule.last_col = INT_MAX;
     if (begins_inward(g, choice)) {  // C's columns in eights

@@ -38,10 +38,10 @@ __device__ __forceinline__ void stage_part(const unsigned (&words)[TILE::part_wo
 // Both, by way of the warp's own buffers.
 template <class TILE>
 __device__ __forceinline__ void stage_and_store(const unsigned (&words)[TILE::part_words], typename TILE::Ring& ring,
-                                                const CUtensorMap* map_c, int row, int col) {
+                                                const CUtensorMap* map_c, int row, int col, bool passing = false) {
     const unsigned buffer = ring.next();
     stage_part<TILE>(words, buffer);
-    ring.store(map_c, TILE::swapped ? row : col, TILE::swapped ? col : row, buffer);
+    ring.store(map_c, TILE::swapped ? row : col, TILE::swapped ? col : row, buffer, passing);
 }
 
 // The same where the copy engine cannot store, because rows of C begin anywhere: elements, neighbours by neighbouring

@@ -315,6 +315,13 @@ __device__ __forceinline__ void store_box(const CUtensorMap* map, int x, int y, 
                  "r"(y), "r"(from)
                  : "memory");
 }
+// The same with a policy for L2.
+__device__ __forceinline__ void store_box(const CUtensorMap* map, int x, int y, unsigned from, std::uint64_t policy) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;" ::"l"(map),
+        "r"(x), "r"(y), "r"(from), "l"(policy)
+        : "memory");
+}
 __device__ __forceinline__ void store_box_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Waits until all but the latest PENDING groups have read their shared memory.
 template <int PENDING>

@@ -20,12 +20,16 @@ struct StoreRing {
         __syncwarp();
         return buffer;
     }
-    // Starts copying what the warp has written there to (x, y), x along the rows.
-    __device__ __forceinline__ void store(const CUtensorMap* map, int x, int y, unsigned buffer) const {
+    // Starts copying what the warp has written there to (x, y), x along the rows. `passing`: L2 keeps it least.
+    __device__ __forceinline__ void store(const CUtensorMap* map, int x, int y, unsigned buffer,
+                                          bool passing = false) const {
         ptx::fence_async_proxy();
         __syncwarp();
         if (ptx::elect_one()) {
-            ptx::store_box(map, x, y, buffer);
+            if (passing)
+                ptx::store_box(map, x, y, buffer, ptx::read_once_policy());
+            else
+                ptx::store_box(map, x, y, buffer);
             ptx::store_box_commit();
         }
     }
