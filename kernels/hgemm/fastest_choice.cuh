@@ -24,14 +24,14 @@ using gemmprof::MAX_CLUSTER;
 struct TileFacts {
     int bm, bn, pair;
     bool in_turn, swapped, kept, cuttable;  // as Tile's
-    bool far;                               // `shareable`
+    bool far, smallest;                     // `shareable`, `smallest`
     int slots, part_bytes;                  // of the sums that a block may leave to another
 };
 
 template <class TILE>
 constexpr TileFacts facts() {
-    return {TILE::bm,       TILE::bn,        TILE::pair,  TILE::in_turn,         TILE::swapped, TILE::kept,
-            TILE::cuttable, shareable<TILE>, TILE::slots, TILE::part_floats * 4};
+    return {TILE::bm,       TILE::bn,        TILE::pair,     TILE::in_turn, TILE::swapped, TILE::kept,
+            TILE::cuttable, shareable<TILE>, smallest<TILE>, TILE::slots,   TILE::part_floats * 4};
 }
 
 #define GEMMPROF_TILE(NAME, ...) facts<NAME>(),
@@ -125,11 +125,9 @@ constexpr double WRITTEN_BYTES = 5e7;
 // From which on an operand that is read once has no policy, of memory as fast as an H200's: K along its rows, or across;
 // and one whose rows of 128 bytes lie in two lines of L2.
 constexpr double READ_ONCE_ALONG = 2.9e8, READ_ONCE_ACROSS = 4.2e8, READ_ONCE_BEYOND = 2.4e8;
-// Operands that are read more than once pass L2 with the lowest priority: each is at least the last, both together at
-// least the first and at most the second where blocks share K, else the third, or the fourth where they copy an operand
-// for each other, which keeps them at the same place of K.
-constexpr double PASSING_LEAST = 1.6e7, PASSING_MOST = 6.4e7, PASSING_MOST_ALONE = 1.12e8, PASSING_MOST_PAIRS = 3.3e8;
-constexpr double PASSING_EACH = 4e6;
+// Operands that are read more than once pass L2 with the lowest priority: both are between these, the third where no
+// blocks share K, and each is at least.
+constexpr double PASSING_LEAST = 1.6e7, PASSING_MOST = 6.4e7, PASSING_MOST_ALONE = 1.12e8, PASSING_EACH = 4e6;
 // So does C, from so many bytes on and up to such a K: of memory as fast as an H200's, and of slower one.
 constexpr double PASSING_C = 1e8;
 constexpr int PASSING_C_K = 64, PASSING_C_K_SLOWER = 256;
@@ -261,7 +259,7 @@ inline Passing passing(const gemmprof::Gemm& g, const TileFacts& tile, const Cho
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
     const int cluster = tile.pair * choice.splits;
     const double a = 2.0 * g.m * g.k, b = 2.0 * g.n * g.k;
-    const double most = choice.splits > 1 ? PASSING_MOST : tile.pair > 1 ? PASSING_MOST_PAIRS : PASSING_MOST_ALONE;
+    const double most = choice.splits > 1 ? PASSING_MOST : PASSING_MOST_ALONE;
     const bool together = !choice.far && !choice.cut && std::int64_t(rows) * columns <= places &&
                           (cluster & (cluster - 1)) == 0 && a + b >= PASSING_LEAST && a + b <= most;
     const auto passes = [&](int others, double bytes, const void* data, std::int64_t ld, bool along) {
@@ -271,7 +269,7 @@ inline Passing passing(const gemmprof::Gemm& g, const TileFacts& tile, const Cho
     };
     const bool fast = memory > 0.84;
     const bool c = 2.0 * g.m * g.n >= PASSING_C && g.k <= (fast ? PASSING_C_K : PASSING_C_K_SLOWER) &&
-                   (!fast || tile.bm >= 128) && !tile.swapped;
+                   (!fast || tile.bm >= 128) && !tile.swapped && !tile.smallest;
     return {passes(columns, a, g.a, g.lda, !g.a_transposed), passes(rows, b, g.b, g.ldb, g.b_transposed), c};
 }
 
@@ -280,7 +278,7 @@ inline Passing passing(const gemmprof::Gemm& g, const TileFacts& tile, const Cho
 inline int band_height(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places) {
     const bool short_k = gemmprof::ceil_div(g.k, BK) * 32 <= tile.bm * tile.pair;
     const bool crossed = g.k <= LOW_BAND_K || gemmprof::ceil_div(g.n, tile.bn) <= places;
-    const bool plain = choice.splits == 1 && !choice.cut && !tile.swapped;
+    const bool plain = choice.splits == 1 && !choice.cut && !tile.swapped && !tile.smallest;
     return plain && short_k && crossed && 2.0 * g.m * g.n >= LOW_BAND_C ? std::min(LOW_BAND, GROUP) : GROUP;
 }
 

@@ -33,7 +33,10 @@ struct Places : Schedule {
     // Where a block's tile begins, `rank` of its pair.
     template <class TILE>
     __device__ __forceinline__ void begin(int tile, int rank, int& row, int& col) const {
-        place(tile, row, col);
+        if constexpr (smallest<TILE>)  // what comes before the first copy is all that counts there
+            Schedule::place(tile, row, col);
+        else
+            place(tile, row, col);
         row = min((row * TILE::pair + rank) * TILE::bm, last_row), col = min(col * TILE::bn, last_col);
     }
 };

@@ -19,7 +19,8 @@
 //    (fastest_choice.cuh). Those of 160 and 192 rows have A and B in each other's place: wgmma's N, which need not be a
 //    multiple of 64, is then along C's rows. stmatrix transposes such sums on their way to C.
 // 6. Weights that are read once do not drive out what L2 holds of others: few rows of A, and each element of B passes
-//    L2 with the lowest priority.
+//    L2 with the lowest priority. So do operands that all blocks of one round read at the same time, and a large C, which
+//    is written in whole rows of tiles, where K is short.
 // 7. Problems of one round, of 96 to 320 rows above all, have tiles of their own, which share K: 64 and 128 columns, and
 //    160 or 192 rows with A and B in each other's place. Few columns of B that would have to be copied take no tile.
 // 8. The first stages are on their way while the other warps and blocks still prepare. A launch begins with
@@ -252,7 +253,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         int kept_row = -1, kept_col = 0;  // row -1: there are none
         const auto put = [&](const unsigned(&words)[TILE::part_words], int row, int col) {
             if (schedule.bulk)
-                stage_and_store<TILE>(words, ring, &map_c, row, col, schedule.c_passes);
+                stage_and_store<TILE>(words, ring, &map_c, row, col, !SMALLEST && schedule.c_passes);
             else
                 stage_and_store_elements<TILE>(words, ring.memory, out, row, col);
         };
