@@ -90,14 +90,14 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     one line instead of many, those of a thread's neighbouring pieces together. Where such stores hold their warps
     behind the work, the sectors' share of that time is gone, too. Where lanes look up the same index in several arrays
     or planes, one record holds all that is wanted there, and its sector is fetched in place of one an array; more of
-    them where places lie side by side. Lanes that each look up in a row of their own lie along one row
-    instead. Where a thread looks up several words in
-    one place, as many lanes do as lie together: a request touches the sectors of fewer places.
+    them where places lie side by side. Lanes that each look up in a row of their own, or walk along it by vectors, lie
+    along one row instead. Where a thread looks up several words in one place, as many lanes do as lie together: a
+    request touches the sectors of fewer places.
     """
     ways = as_records(work), in_patches(work)
     wasteful, others = _wasteful(work), [one for one in ways if one is not None]
     if not wasteful.any():
-        yield from others
+        yield from others or _along_their_rows(work)
         return
     excess = work.global_sectors - work.global_ideal
     requests = np.maximum(work.executed, 1.0)[wasteful].sum()
@@ -193,6 +193,27 @@ def _beyond_their_bytes(work: Work) -> Mask:
     found = excess / np.maximum(work.executed, 1.0) > MISALIGNED_SECTORS
     found &= (work.global_sectors >= APART * work.global_ideal) & ~work.where(lambda line: line.is_atomic)
     return np.asarray(found)
+
+
+def _along_their_rows(work: Work) -> Iterator[Candidate]:
+    """Lanes that walk along rows of their own by vectors: no sector is fetched in vain, but a request waits for as many
+    lines as lanes, and a row has one lane.
+    """
+    rows = _beyond_their_bytes(work)
+    for at in np.flatnonzero(rows).tolist():
+        one = checked_forms(work).get(at)
+        rows[at] = one is not None and _shares_its_sectors(work, one.form)
+    if ways := tuple(_turned(work, rows)):
+        lines, requests = float(work.global_tags[rows].sum()), float(work.executed[rows].sum())
+        yield Candidate(
+            cause="uncoalesced_access",
+            variants=ways,
+            evidence=(
+                derived("lines per request", lines / requests, "line"),
+                *work.evidence(metrics.L1_HIT_RATE),
+            ),
+            attributed=np.where(rows, work.global_tags, 0.0),
+        )
 
 
 def _shares_its_sectors(work: Work, form: Form) -> bool:

@@ -50,8 +50,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
     the missing threads' share of the warps' time. Threads that part anew in each round of a loop, by what they find
     there, no order of the work brings together, nor groups of lanes that exchange something in turn; those that walk on
-    alone along what they look up share their walks. Where threads walk along one table until they have found their
-    place, a search in halves takes as many steps as the table's length has binary digits.
+    alone along what they look up share their walks. Where a warp has rows of few elements, several of them share it,
+    with all that it does for a row. Where threads walk along one table until they have found their place, a search in
+    halves takes as many steps as the table's length has binary digits.
     """
     if not work.total_executed:
         return
@@ -75,8 +76,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     mean = float(work.threads.sum()) / work.total_executed
     packed = Fix(keep=keep, resources=dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0))
     together = Variant("threads of a warp on the same way", packed, most=work.within(keep)) if apart else None
-    of_rows = apart and share(lost[_ends_of_rows(work)].sum(), lost.sum()) > MOST_LEAVE
-    ways = together, searched
+    ends = _ends_of_rows(work)
+    of_rows = apart and share(lost[ends].sum(), lost.sum()) > MOST_LEAVE
+    ways = together, searched, _rows_in_a_warp(work, ends) if of_rows else None
     most = share(lost @ active, lost.sum()) * entry
     yield Candidate(
         cause="branch_divergence",
@@ -201,6 +203,25 @@ def _walked_on(work: Work) -> Mask:
     return code.within(loop for loop in code.loops if walks(loop))
 
 
+def _rows_in_a_warp(work: Work, ends: Mask) -> Variant | None:
+    """Several rows in a warp whose lanes walk along one of few elements: what it does for a row with all of its lanes
+    (its length, the sum of what they found) it does for several at once. Not where other lanes do other work there.
+    """
+    active = share(work.threads[ends].sum(), work.executed[ends].sum())
+    lanes = 2.0 ** np.ceil(np.log2(max(1.0, active)))
+    each = work.whole_warps & ~ends & work.where(lambda line: line.space == "global") & work.ran
+    if 2.0 * lanes > WARP or (neighbours_alike(work)[each] < WARP).any():
+        return None
+    keep = np.full(len(ends), MIXED + (1.0 - MIXED) * lanes / WARP)
+    resources = {**dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0), "block_launch": lanes / WARP}
+    rows = f"{WARP / lanes:.0f} rows"
+    return Variant(
+        f"{rows} a warp",
+        Fix(keep=keep, resources=resources),
+        change=f"Give a warp {rows}, {lanes:.0f} lanes each: of {WARP} along one row {active:.1f} have an element.",
+    )
+
+
 def _in_halves(work: Work) -> Variant | None:
     """A search in halves, or a look-up, in place of a walk along a table that all threads compare their own value with,
     entry by entry, until they leave it: in a loop, or in as many copies of its rounds.
@@ -256,7 +277,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     they execute is gone with their blocks, and the places that they hold on an SM go to those that work. Blocks of
     fewer threads than whole warps have are put together: as few warps as hold these threads issue. In Triton, where
     masked-off lanes execute what all do, only lanes that load anything; where tensor cores multiply that, no zeros,
-    which fill shared memory, too.
+    which fill shared memory, too. Where all lanes do the same, value by value, they share out the rounds of the loop.
     """
     together = _whole_warps(work)
     if together is not None:
@@ -264,8 +285,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
         return
     if not work.total_executed or not work.executed[0]:
         return
-    if (fewer := _without_effect(work)) is not None:
-        yield fewer
+    if (found := _without_effect(work) or _value_by_value(work)) is not None:
+        yield found
     else:
         yield from _masked_off(work)
 
@@ -468,6 +489,33 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(derived("lanes that load / lanes that execute the loads", part),),
         attributed=np.where(loads, executing - switched, 0.0),
+    )
+
+
+def _value_by_value(work: Work) -> Candidate | None:
+    """Loops in which a block takes one value a round, its lanes all alike (scalars in Triton).
+
+    Fixed: lanes share out the rounds, and fetch together. Not where all blocks walk over the same.
+    """
+    code, ran, found = work.code, work.ran, evaluations(work)
+    stores = work.where(lambda line: line.is_store and line.space == "global") & ran
+    alike = (neighbours_alike(work) >= WARP) | stores | ~ran
+    inside = code.within(loop for loop in code.loops if alike[loop.first : loop.last + 1].all())
+    loads = work.global_loads & ran & inside
+    if 2.0 * float(work.executed[inside].sum()) < work.total_executed or found.alike[loads].all():
+        return None
+    of_block = not found.by_thread[inside & ran & ~stores].any()
+    keep = np.where(inside, 1.0 / (work.warps_of_block * WARP if of_block else WARP), 1.0)
+    return Candidate(
+        cause="idle_threads",
+        variants=(Variant("lanes share out the rounds", Fix(keep=keep), plain=True),),
+        change=(
+            "Let lanes share out the rounds of the loop[| (a tl.arange over a piece of it)]: all of them do the "
+            "same now, value by value. What a round hands on to the next one a scan over the piece makes of its "
+            "values[| (tl.associative_scan)]."
+        ),
+        evidence=(work.of_all("what all lanes do alike", work.executed[inside]),),
+        attributed=np.where(inside, work.executed, 0.0),
     )
 
 

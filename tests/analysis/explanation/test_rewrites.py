@@ -267,6 +267,8 @@ def test_instructions_that_never_ran_stop_nothing(
         ("cash_flows_walk_along_the_curve", "branch_divergence", "halves"),
         # Three exponentials at once, whose coefficients are moved to registers that they share.
         ("credit_spreads_exponentials_in_double", "double_precision", "single"),
+        # Rows of four: what a warp does with all of its lanes for one (its bounds, the sum) it does for eight at once.
+        ("spmv_csr_short_rows", "branch_divergence", "four_lanes"),
         # Votes for many words: a copy in shared memory for each block.
         ("hough_votes_global_atomics", "global_atomics", "pieces"),
         # Loops of compare-and-swap in shared memory, no more of the time than the warps are in them.
@@ -932,7 +934,8 @@ def test_threads_whose_votes_a_barrier_counts_have_work() -> None:
     assert not list(idle_threads(work(study("utf8_checked_a_byte_a_thread")[0])))
 
 
-def test_walks_are_shared_and_kinds_are_sorted() -> None:
+def test_rows_shorter_than_a_warp_get_fewer_lanes_and_kinds_are_sorted() -> None:
+    assert "8 rows, 4 lanes each" in found("spmv_csr_short_rows", "branch_divergence").change
     assert "Sort or regroup" in found("hits_shaded_in_the_order_of_pixels", "branch_divergence").change
     # Lanes that share a motion's steps bring 24 %, motions in order of their lengths take 43 % longer.
     assert (
@@ -1492,6 +1495,19 @@ def test_blocks_whose_length_is_loaded_are_uneven_and_no_tail() -> None:
     assert equal[0].cause == "tail_effect"
 
 
+def test_lanes_that_walk_along_rows_by_vectors_share_them() -> None:
+    """Each takes 16 bytes of its own row a round: both halves of a sector are used, but a request touches 32 lines."""
+    first, *others = explain(study("triton_gate_eight_columns_at_a_time")[0]).losses
+    came = study("triton_gate_eight_columns_at_a_time")[1]
+    assert first[0].cause == "uncoalesced_access" and not others
+    assert first[0].saves == pytest.approx(came["wide"], abs=0.06)
+    wide = explain(study("triton_gate_eight_columns_at_a_time", "wide")[0]).findings
+    assert "uncoalesced_access" not in {one.cause for one in wide}
+    # A lane's row of two vectors is as wide as it is.
+    groups = explain(study("mxfp4_groups_of_32_a_thread_each", "vectors")[0]).findings
+    assert "uncoalesced_access" not in {one.cause for one in groups}
+
+
 def test_a_row_that_each_round_puts_together_is_a_warps_in_each_round() -> None:
     """What a loop's round does alike in all warps of a block (where the next row begins, the turn) one warp does."""
     said, came = (
@@ -1535,6 +1551,15 @@ def test_what_triton_s_warps_exchange_can_go_and_is_nobody_s_layout() -> None:
     assert "1 warp a program" in {way.name for way in finding.variants}
     operands = explain(study("triton_matmul_ieee_products", "tf32")[0]).findings
     assert "shared_bank_conflicts" in {one.cause for one in operands}
+
+
+def test_lanes_that_all_do_the_same_value_by_value_share_out_the_rounds() -> None:
+    """Averages over time, a value a round; where all blocks walk over one list, it is the loads that come again."""
+    _, came = study("triton_averages_step_by_step")
+    finding = found("triton_averages_step_by_step", "idle_threads")
+    assert finding.saves == pytest.approx(came["pieces"], abs=0.1)
+    of_all = explain(study("triton_positions_walk_the_starts")[0]).findings
+    assert of_all[0].cause == "redundant_loads"
 
 
 def said_of(name: str, side: str) -> set[str]:
