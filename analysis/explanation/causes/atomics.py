@@ -11,9 +11,17 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
-from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, random_passes
+from gemmprof.analysis.explanation.code.address_forms import (
+    CLOSE,
+    aligned,
+    checked_forms,
+    constant,
+    random_passes,
+)
 from gemmprof.analysis.explanation.code.flow import reached
+from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_along, met_in_block
+from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, LAUNCHING
 from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
@@ -29,6 +37,7 @@ BEFORE = 4.0
 # Blocks that the GPU holds, over those of the grid, above which a loop over the grid saves little.
 FEWER = 0.5
 DENSE = 0.8  # share of its sectors' bytes that an atomic updates, from which on a warp adds a row of words
+WORDS_OF_A_SECTOR = SECTOR / 4.0
 FENCE = "membar"  # the warps' state
 FENCES = ("MEMBAR", "ERRBAR", "CGAERRBAR")  # what a fence is made of
 MOST_BLOCKS = 256  # along an axis, of which is asked which go to the same places
@@ -61,13 +70,15 @@ def _claims(work: Work, atomics: Mask) -> Mask:
 def global_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on global memory combined in the warp or block first.
 
-    Fixed: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Of computed
-    places one stays for each word that a block goes to, in all of its threads' rounds. Where no slice of L2 is
-    busier than the others, threads meet within a warp at most: of each request as many stay as it touches different
-    words, which are no fewer than its sectors; or blocks update copies in shared memory, which are added up once a
-    block: how many words there are, L2's misses say. Where warps add whole rows, or places are computed and lanes
-    do not meet, whoever owns a target adds up in registers and stores once, in as many fewer warps. Fences that
-    order atomics whose value nobody takes (Triton's default) are gone in relaxed order, with the waits for them.
+    Fixed: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Of computed places
+    one stays for each word that a block goes to, in all of its threads' rounds. Where no slice of L2 is busier than the
+    others, threads meet within a warp at most: of each request as many stay as it touches different words, which are no
+    fewer than its sectors; or blocks update copies in shared memory, which are added up once a block: how many words
+    there are, L2's misses say, of which a block needs its window alone where looked-up places are added to its own in
+    the grid. Where warps add whole rows, or places are computed and lanes do not meet, whoever owns a target adds up in
+    registers and stores once, in as many fewer warps. Fences that order atomics whose value nobody takes (Triton's
+    default) are gone in relaxed order, with the waits for them. Neighbouring floats that a thread adds one by one are
+    added as vectors: of their sectors those of one stay.
     """
     fences = _ordering(work)
     # No warp waits until all that it stored before can be seen.
@@ -81,7 +92,17 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         plain=True,
     )
     ways = [relaxed] if fences.any() else []
-    yield from (replace(one, variants=(*one.variants, *ways)) for one in _fewer(work))
+    found, vectors = tuple(_fewer(work)), _in_vectors(work)
+    if vectors and not found:
+        added = work.where(lambda line: line.is_atomic and line.space == "global")
+        yield Candidate(
+            cause="global_atomics",
+            variants=(vectors,),
+            evidence=(work.of_all("global atomics", work.executed[added]),),
+            attributed=np.where(added, work.threads, 0.0),
+        )
+    ways += [vectors] if vectors else []
+    yield from (replace(one, variants=(*one.variants, *ways)) for one in found)
 
 
 def _fewer(work: Work) -> Iterator[Candidate]:
@@ -118,7 +139,11 @@ def _fewer(work: Work) -> Iterator[Candidate]:
         return
     a_table = 2.0 * float(work.executed[_claims(work, atomics)].sum()) > executed
     # A table that is kept in shared memory takes its look-ups along.
+    updates = share(1.0, stays)
     combined, beside = _combined(work, atomics, retries, stays), () if a_table else BESIDE
+    if stays == copied:
+        updates *= threads * executed / (WORDS_OF_A_SECTOR * traffic(work).atomics)
+        combined = replace(combined, passes=random_passes(max(1, round(threads))) * executed)
     first = Variant("combined in the warp or block first", combined, counted=beside)
     yield Candidate(
         cause="global_atomics",
@@ -133,7 +158,7 @@ def _fewer(work: Work) -> Iterator[Candidate]:
             work.of_all("global atomics", executed),
             derived("threads per atomic", threads, "thread"),
             *(
-                (derived("updates of a block at each word, at least", 1.0 / stays),)
+                (derived("updates of a block at each word, at least", updates),)
                 if stays in (met, copied)
                 else ()
             ),
@@ -188,9 +213,45 @@ def _ordering(work: Work) -> Mask:
     return found
 
 
+def _in_vectors(work: Work) -> Variant | None:
+    """One addition of two or four floats for those of a thread that lie side by side, where the memory takes these."""
+    if not work.has("vector atomics") or compiled_by_triton(work):
+        return None
+    adds = work.where(lambda line: line.opcode.startswith("RED") and {"ADD", "F32"} <= {*line.modifiers})
+    adds &= work.ran
+    together = dict[tuple[object, int], dict[int, int]]()
+    for at, one in checked_forms(work).items():
+        if adds[at] and one.form.space == "global":
+            alike = one.form.base, work.code.loop_of(at), work.executed[at], work.threads[at]
+            together.setdefault((alike, aligned(one.form)), {})[constant(one.form)] = at
+    keep = work.all_kept()
+    for (_, granule), rows in together.items():
+        for many in (4, 2):
+            for first in sorted(rows):
+                places = range(first, first + 4 * many, 4)
+                if first % (4 * many) == granule % (4 * many) == 0 and all(place in rows for place in places):
+                    keep[[rows.pop(place) for place in places][1:]] = 0.0
+    sectors = work.global_sectors * work.where(lambda line: line.is_atomic and line.space == "global")
+    stays, flows = share(sectors @ keep, sectors.sum()), traffic(work)
+    if keep.all() or not stays:
+        return None
+    resources = flows.factors(
+        flows.missed, flows.written, atomics=stays * flows.atomics, dram_read=flows.dram_read
+    )
+    return Variant(
+        "vectors added",
+        Fix(keep=keep, resources={**resources, "l2_atomics": stays}),
+        change=(
+            "Add neighbouring floats at once: atomicAdd takes float2 and float4 in global memory from sm_90 on, and L2 "
+            f"works on a sector once in place of {1.0 / stays:.1f} times."
+        ),
+        plain=True,
+    )
+
+
 def _in_copies(work: Work, atomics: Mask) -> float:
     """Share of the atomics that stays where blocks update a copy in shared memory and add it up at the end, and all
-    words that are updated fit there; 1 where nobody knows how many these are.
+    words that are updated fit there, or those of a block's window of them; 1 where nobody knows how many these are.
 
     What L2 missed beyond what was read and written are words of the atomics, each sector once. As many of the largest
     blocks as an SM holds have a copy.
@@ -201,12 +262,42 @@ def _in_copies(work: Work, atomics: Mask) -> float:
     answered = work.where(lambda line: line.is_atomic and not line.opcode.startswith("RED"))
     if limits is None or missed is None or read is None or (atomics & answered).any() or not flows.atomics:
         return 1.0
-    words = SECTOR * (missed - read - flows.written)
-    if not 0 < words <= limits.max_shared_memory_per_block:
+    sectors, room = missed - read - flows.written, limits.max_shared_memory_per_block
+    words, windows = SECTOR * sectors, _windows(work, atomics)
+    if windows > 1:
+        # Loads, too, find some of theirs in L2; and no window is smaller than what the warps' threads choose from.
+        of_loads = read * (1.0 - (work.number(metrics.L2_READ_HIT_RATE) or 0.0) / 100.0)
+        sectors = max(missed, flows.dram_read) - of_loads
+        words = SECTOR * max(sectors / windows, _drawn_from(work, atomics, room / SECTOR))
+    if not (sectors > 0 and words <= room):
         return 1.0
     held = min(work.most_warps * WARP // limits.max_threads_per_block, limits.shared_memory_per_sm // words)
-    blocks = min(held * work.sms, float(work.profile.launch.blocks))
+    blocks = max(windows, min(held * work.sms, float(work.profile.launch.blocks)))
     return share(blocks * words / SECTOR, flows.atomics)
+
+
+def _windows(work: Work, atomics: Mask) -> int:
+    """Stretches of words that belong to a place in the grid, to which threads add what they look up; 1 if none do."""
+    forms = [one.form for at, one in checked_forms(work).items() if atomics[at]]
+    if len(forms) < np.count_nonzero(atomics):
+        return 1
+    own = set(AXES)
+    for form in forms:
+        computed = [product for product in form.address.terms if not any(one.looked_up for one in product)]
+        if len(computed) == len(form.address.terms):
+            return 1  # which places it goes to is known
+        own &= {one.name for product in computed for one in product if one.kind == "block"}
+    return prod(often for axis, often in zip(AXES, work.profile.launch.grid, strict=True) if axis in own)
+
+
+def _drawn_from(work: Work, atomics: Mask, most: float) -> float:
+    """Sectors from which a warp's threads draw theirs, if as many different ones come as were counted; infinitely many
+    above ``most``.
+    """
+    requests = float(work.executed[atomics].sum())
+    threads, touched = (float(of[atomics].sum()) / requests for of in (work.threads, work.global_sectors))
+    among = np.geomspace(1.0, most)
+    return float(np.interp(touched, among * (1.0 - (1.0 - 1.0 / among) ** threads), among, right=np.inf))
 
 
 def _words(work: Work, atomics: Mask) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +14,12 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import FULL_WORD
 from gemmprof.analysis.explanation.code import flow
+from gemmprof.analysis.explanation.code.address_forms import checked_forms, constant
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
-from gemmprof.analysis.explanation.demands.resources import LSU
+from gemmprof.analysis.explanation.demands.footprint import serving
+from gemmprof.analysis.explanation.demands.resources import ALU, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, specialised
@@ -34,6 +36,9 @@ STEP = 36  # instructions between two barriers up to which they may be a step of
 EXCHANGE = 4.0
 # Instructions for each value: its maximum and its mask; its comparison and the count.
 A_ROUND, A_BIT = 3.0, 2.0
+OF_AN_EXCHANGE = (
+    2.0  # instructions for each shuffle of a sort: the smaller and the larger one, of which one is kept
+)
 REDUCING = re.compile("[FDH](ADD|MNMX|MUL)|V?I(ADD|MNMX)|LOP3")
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
 SUMS_OF_A_WARP = 2.0  # lanes that store; more of them have columns of their own
@@ -62,10 +67,12 @@ class _Waits:
 def barriers(work: Work) -> Iterator[Candidate]:
     """No wait at barriers (a reduction through shuffles, warps that need not meet).
 
-    Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do meanwhile.
-    A row that a block reduces a warp takes, as
-    long as registers hold its values. In Triton, where what warps exchange of their sums meets in banks, a warp has the
-    program: no stores, no meetings, a shuffle for a load.
+    Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do meanwhile. A
+    row that a block reduces a warp takes, as long as registers hold its values. A block that sorts exchanges between
+    different warps' values as now, and all others through shuffles. Where threads work with one another's values round
+    by round, a warp does the block's work: values in registers, which have no addresses, a shuffle for each that
+    another lane has, and what depends on no thread once for all values. In Triton, where what warps exchange of their
+    sums meets in banks, a warp has the program: no stores, no meetings, a shuffle for a load.
     """
     found = _waits(work)
     if found is None:
@@ -139,6 +146,15 @@ def _exchanged(work: Work) -> float:
 
 def _meetings(work: Work, waits: _Waits) -> Iterator[Candidate]:
     """Fewer meetings: reductions through shuffles, one barrier a step elsewhere."""
+    if by_warps := _sorted_by_warps(work, waits):
+        yield Candidate(
+            cause="barriers",
+            variants=(by_warps,),
+            evidence=waits.evidence,
+            attributed=waits.at,
+            least=0.03,
+        )
+        return
     steps, warps = _steps(work, waits.bars), work.warps_of_block
     reduces = share(work.executed[steps & waits.bars].sum(), waits.count) > 0.5
     # As many steps as the block's threads can be halved; the meeting before the first of them stays.
@@ -176,7 +192,7 @@ def _meetings(work: Work, waits: _Waits) -> Iterator[Candidate]:
         instructions={LSU: shuffled * rounds},
     )
     name = "shuffles within the warp" if reduces else "one barrier a step"
-    alone = _warp_for_row(work, waits, steps) if reduces else ()
+    alone = _warp_for_row(work, waits, steps) if reduces else filter(None, [_warp_for_block(work)])
     how = f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. " + (
         "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
         if reduces
@@ -193,6 +209,59 @@ def _meetings(work: Work, waits: _Waits) -> Iterator[Candidate]:
         attributed=waits.at + np.where(steps, work.attributed_total, 0.0),
         least=0.03,
     )
+
+
+def _sorted_by_warps(work: Work, waits: _Waits) -> Variant | None:
+    """A block that sorts its values between barriers (a bitonic network: k (k + 1) / 2 steps for 2**k values): those
+    that a warp has itself its lanes exchange through shuffles. None where nothing is such a sort.
+
+    Fixed: steps between values of different warps stay, and before each stretch of them all values are handed over.
+    """
+    exchanges = np.zeros_like(waits.bars)
+    for first, last in itertools.pairwise(np.flatnonzero(waits.bars).tolist()):
+        exchanges[first + 1 : last + 1] = _in_place(work.sass[first + 1 : last])
+    bars, moved = exchanges & waits.bars, exchanges & work.where(lambda line: line.space == "shared")
+    reads, met = exchanges & work.where(_reads_shared), float(work.executed[bars].sum())
+    own = share(float((work.switched_on * work.widths)[reads].sum()) / FULL_WORD, met)  # values of a warp
+    levels = math.log2(max(1.0, own * work.warps_of_block))
+    steps = levels * (levels + 1.0) / 2.0
+    if not met or steps * work.launched_warps != met:
+        return None
+    spans = np.arange(1.0, levels + 1.0)
+    between = np.maximum(0.0, spans - math.log2(own))
+    stays = float((between + (between > 0.0)).sum()) / steps
+    often = float(np.minimum(spans, math.log2(WARP)).sum())  # others lie in registers of one lane
+    shuffled = often * own / WARP * work.launched_warps
+    keep = np.where(bars | moved, stays, 1.0)
+    # Neighbouring lanes have neighbouring words then.
+    passes = np.where(moved, keep * np.minimum(work.executed, work.data_passes), work.data_passes)
+    return Variant(
+        "a warp's values in registers",
+        Fix(
+            keep=keep,
+            latency=np.where(moved, (stays + often / steps) / stays if stays else 1.0, 1.0),
+            reasons={
+                flow.BARRIER: waits.leaving(1.0 - (1.0 - stays) * share(waits.at[bars].sum(), waits.part))
+            },
+            resources={
+                **dict.fromkeys(BELOW_L1, 1.0),
+                "l1_data": share(passes.sum(), work.data_passes.sum()),
+            },
+            instructions={LSU: shuffled, ALU: OF_AN_EXCHANGE * shuffled},
+            passes=shuffled,
+        ),
+        change=(
+            f"Let the lanes of a warp keep its {own:.0f} values in registers, and exchange them through shuffles; only "
+            "steps between values of different warps need shared memory and a barrier."
+        ),
+    )
+
+
+def _in_place(step: Sequence[Sass]) -> bool:
+    """Whether what lies between two barriers exchanges words: what it reads of shared memory it writes there."""
+    read = sorted((line.operands[1], line.access_bytes) for line in step if _reads_shared(line))
+    left = sorted((line.operands[0], line.access_bytes) for line in step if _writes_shared(line))
+    return bool(read) and read == left and not any(line.space in ("global", "local") for line in step)
 
 
 def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
@@ -369,6 +438,50 @@ def _reducing(work: Work) -> Mask:
     return shuffles
 
 
+def _warp_for_block(work: Work) -> Variant | None:
+    """A block's values in the registers of one warp, where its threads work them out of one another's step by step.
+
+    Each lane has as many values as the block has warps. Barriers and stores are gone, what others have comes by a
+    shuffle each, and what depends on no thread is done once for all values.
+    """
+    code, bars, warps = work.code, work.barriers, work.warps_of_block
+    stores, loads = work.where(_writes_shared) & work.ran, work.where(_reads_shared) & work.ran
+    values = work.shared_bytes / 4.0 / WARP
+    if not bars.any() or not stores.any() or not 0 < int(values) <= MOST_VALUES:
+        return None
+    # What is worked out of another thread's, with nothing else read from memory in between.
+    data = {at: code.producers(at, code.sass[at].operands[-1]) for at in np.flatnonzero(stores).tolist()}
+    state = [at for at, made in data.items() if loads[list(code.made_of(made))].any()]
+    resident = _resident(work, int(values))
+    if resident is None or float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()):
+        return None
+    keep = np.where(evaluations(work).by_thread, 1.0, 1.0 / warps)
+    # Registers have no addresses: nothing computes where values lie.
+    keep[list(serving(work, {*np.flatnonzero(stores | loads).tolist()}))] = 0.0
+    keep[bars | stores] = 0.0
+    # A lane has its neighbours' values, too: of what lies near its own place that at its ends is another's.
+    forms = {at: one.form for at, one in checked_forms(work).items() if one.form.space == "shared"}
+    array = {at: (one.base, one.offsets is not None and one.offsets.tobytes()) for at, one in forms.items()}
+    for at, form in ((at, form) for at, form in forms.items() if loads[at]):
+        own = (one for to, one in forms.items() if stores[to] and array[to] == array[at])
+        near = min((abs(constant(form) - constant(one)) for one in own), default=np.inf)
+        keep[at] *= min(1.0, near / (form.width * values))
+    overlap = dict.fromkeys((flow.WAIT, flow.SHORT, flow.LONG), 1.0 / warps)
+    return Variant(
+        "a warp in place of a block, values in registers",
+        Fix(
+            keep=keep,
+            reasons={**overlap, flow.BARRIER: 0.0, "membar": 0.0},
+            resources={"block_launch": 1.0 / WARPS_OF_A_BLOCK},
+            warps=resident,
+        ),
+        change=(
+            f"Let a warp work on what a block does now: {values:.0f} values a lane in registers, exchanged through "
+            "shuffles, no barrier, and several such warps in a block."
+        ),
+    )
+
+
 def _resident(work: Work, more: int) -> float | None:
     """Factor on an SM's warps where one does a block's work with so many more registers; None where none are left."""
     registers = max(1, (work.profile.launch.registers_per_thread or 1) + more)
@@ -379,12 +492,21 @@ def _resident(work: Work, more: int) -> float | None:
 
 
 def _steps(work: Work, bars: Mask) -> Mask:
-    """The steps of reductions and scans: short stretches between barriers that read and write shared memory only."""
-    found, places = np.zeros_like(bars), np.flatnonzero(bars).tolist()
+    """The steps of reductions and scans: short stretches between barriers that read and write shared memory only, and
+    of which several follow one another.
+    """
+    found, steps, places = np.zeros_like(bars), list[tuple[int, int]](), np.flatnonzero(bars).tolist()
     for first, last in itertools.pairwise(places):
         # A loop between two meetings (a search) does more than take another thread's value.
         whole = not any(first < loop.first and loop.last < last for loop in work.code.loops)
         if last - first <= STEP and whole and _is_step(work, first, last):
+            steps.append((first, last))
+    ends = {last for _, last in steps}
+    for first, last in steps:
+        around = work.code.loop_of(last)
+        mine = [at for at in places if around is not None and at in around]
+        others = [at for at in mine if at not in ends]
+        if work.executed[others].sum() < work.executed[mine].sum() / 2.0 or not others:
             found[first : last + 1] = True
     return found
 

@@ -316,6 +316,8 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
             return rows, []
     if function.grown_from in ("", GUARDED):
         rows = connected(work, index, function.instructions, taken)
+        if function.grown_from == GUARDED:
+            rows += _answered_in(work, region(work, index), {*rows})
         inside = {at for start in guards[:1] for at in range(start, guards[-1])} if guards else set()
         return [
             *rows,
@@ -483,7 +485,7 @@ def _guard_of(work: Work, index: int) -> list[int]:
     near += [on for at in near if _ABSOLUTE.search(code.sass[at].text) for on in code.consumers(at, REACH)]
     tests |= {at for at in near if code.sass[at].opcode == "FSETP"}
     tests |= {on for at in tests for on in code.consumers(at, REACH) if code.sass[on].opcode == "ISETP"}
-    for test in sorted(tests):
+    for test in (index, *sorted(tests - {index})):
         for at in code.consumers(test, REACH):
             target = code.target(at) if code.sass[at].opcode == "BRA" else None
             if target is None or not at < target <= at + LONGEST_GUARDED:
@@ -535,6 +537,21 @@ def region(work: Work, index: int) -> list[int]:
             return []
         return [at for at in range(start, end + 1) if work.executed[at] > 0 and not code.sass[at].space]
     return []
+
+
+def _answered_in(work: Work, between: Sequence[int], found: set[int]) -> list[int]:
+    """Those of these instructions, other than the ones found, whose results only go there, or into branches: tests for
+    awkward arguments, where the scheduler has mixed a function with its surroundings.
+    """
+    code, more = work.code, list[int]()
+    for at in reversed(between):
+        uses = [use for use in code.readers[at] if work.executed[use]]
+        if at in found or not uses or not _fits(code.sass[at]):
+            continue
+        if all(use in found or (use in between and code.sass[use].is_branch) for use in uses):
+            found.add(at)
+            more.append(at)
+    return more
 
 
 def _slow_paths(work: Work) -> Iterator[tuple[int, int]]:

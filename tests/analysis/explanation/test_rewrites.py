@@ -302,6 +302,14 @@ def test_instructions_that_never_ran_stop_nothing(
         ("viewshed_maxima_two_barriers_a_step", "barriers", "shuffles"),
         # Which node a thread has come to only its own way tells: no table that all walk along.
         ("tree_index_keys_of_a_node_one_by_one", "branch_divergence", "counted"),
+        # Places that are looked up within a block's window of the grid: what is left are the window's words.
+        ("plasma_charges_four_additions_each", "global_atomics", "tile"),
+        # A sort, each step of which all lanes take: no tree, and of ten distances four are between warps.
+        ("candidates_sorted_by_blocks_in_step", "barriers", "lanes"),
+        # A column scaled and one taken off the others: a single step between other meetings is no reduction.
+        ("taste_roots_two_barriers_a_column", "barriers", "lanes"),
+        # Powers of one base, whose tests for awkward arguments are mixed with the exponential beside them.
+        ("flame_rates_by_powers", "expensive_math", "exponent"),
         # All programs pass the same points through shared memory, for one result each.
         ("triton_nearest_points_a_point_a_program", "redundant_loads", "tile"),
     ],
@@ -974,6 +982,20 @@ def saved(name: str, cause: str, side: str = "") -> dict[str, float]:
         if candidate.cause == cause
         for one in candidate.variants
     }
+
+
+@pytest.mark.parametrize(
+    "name, fix",
+    [
+        ("frame_splatted_sixteen_atomics_a_pixel", "vectors"),
+        ("material_points_four_atomics_a_node", "in_fours"),
+    ],
+)
+def test_neighbouring_floats_are_added_as_vectors(name: str, fix: str) -> None:
+    assert saved(name, "global_atomics")["vectors added"] == pytest.approx(study(name)[1][fix], abs=0.05)
+    # Those that are vectors already, or words of others in between, are none.
+    assert "vectors added" not in saved(name, "global_atomics", fix)
+    assert "vectors added" not in saved("plasma_charges_four_additions_each", "global_atomics")
 
 
 def test_a_reduction_in_every_round_of_a_loop_is_one() -> None:
