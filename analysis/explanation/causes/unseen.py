@@ -11,11 +11,13 @@ from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import APART
 from gemmprof.analysis.explanation.causes.arithmetic import FLOATS
 from gemmprof.analysis.explanation.code import flow
-from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
+from gemmprof.analysis.explanation.code.address_forms import LINE
+from gemmprof.analysis.explanation.demands.resources import FULL, WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTORS_OF_A_LINE
 from gemmprof.analysis.explanation.demands.work import Work, share
 from gemmprof.analysis.sections.by_line import by_address
+from gemmprof.gpu.arch import WARP
 
 WIDE_WORD = 8  # bytes of an FP64 value
 
@@ -31,6 +33,42 @@ def unseen_accesses(work: Work) -> Iterator[Candidate]:
     passes = l1.busy * work.elapsed * work.sms
     yield from _coalesced(work, passes)
     yield from _without_conflicts(work, passes)
+
+
+def unseen_passes(work: Work) -> Iterator[Candidate]:
+    """As many passes through L1 as a warp's bytes fill, where that is at its limit and all requests go to global
+    memory, to places that no loaded value tells.
+    """
+    l1, lsu, lines = work.loads.get("l1_data"), work.loads.get("lsu"), work.profile.source.instructions
+    if work.program is not None or l1 is None or lsu is None or not lsu.busy or l1.share < FULL or not lines:
+        return
+    code = flow.program(lines)
+    accesses = [at for at, line in enumerate(code.sass) if line.space not in ("", "constant")]
+    placed = {source for at in accesses for source in code.of_place(at)}
+    others = any(code.sass[at].space != "global" or code.sass[at].is_atomic for at in accesses)
+    if not accesses or others or code.by_loads[list(placed)].any():
+        return
+    # A request a cycle at most: of chips that begin one in two it takes twice as many passes.
+    each, width = l1.busy / lsu.busy, max(code.sass[at].access_bytes for at in accesses)
+    fewest = max(1.0, WARP * width / LINE)
+    if each < APART * fewest:
+        return
+    along = work.profile.launch.block[0]
+    wider = f"Give blocks more threads along x ({along} now), or swap" if along < WARP else "Swap"
+    yield Candidate(
+        cause="uncoalesced_access",
+        variants=(
+            Variant(
+                "neighbouring threads at neighbouring addresses", Fix(resources={"l1_data": fewest / each})
+            ),
+        ),
+        change=(
+            f"Let neighbouring threads take neighbouring addresses: a request takes {each:.1f} passes through L1 or "
+            f"more where {fewest:.0f} would hold its bytes. {wider} which index runs along threadIdx.x, store "
+            "structures as arrays, or go through shared memory."
+        ),
+        evidence=work.evidence(metrics.BUSY["l1_data"][0], *metrics.BUSY["lsu"]),
+    )
 
 
 def unseen_doubles(work: Work) -> Iterator[Candidate]:

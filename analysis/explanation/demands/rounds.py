@@ -55,15 +55,20 @@ def with_counts(profile: KernelProfile) -> Work:
 
 
 def straight_way(code: flow.Program) -> Mask:
-    """The instructions on the way that turns off nowhere: what a branch may leave out runs, and loops are left."""
+    """The instructions on the way that turns off nowhere: what a branch may leave out runs, and loops are left. Only
+    where a branch alone leads on to a loop (what lies before it is for none of its rounds) it is taken.
+    """
     ran = np.zeros(len(code.sass), dtype=bool)
+    within = [at for loop in code.loops for at in range(loop.first, loop.last + 1)]
+    to_loops = flow.reached(within, lambda at: code.predecessors[at])
     at: int | None = 0
     while at is not None and at < len(code.sass) and not ran[at]:
         ran[at] = True
-        line = code.sass[at]
+        line, target = code.sass[at], code.target(at)
+        jumps = line.opcode in ("BRA", "JMP") and "DIV" not in line.modifiers
         ends = line.ends_block and not line.guard and "DIV" not in line.modifiers
-        jumps = line.opcode in ("BRA", "JMP")
-        at = at + 1 if not ends else code.target(at) if jumps else None
+        on = target is not None and target > at and target in to_loops and at + 1 not in to_loops
+        at = target if jumps and (ends or on) else None if ends else at + 1
     return ran
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from made_code import made
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.causes.grid import cut_finer
-from gemmprof.analysis.explanation.demands.rounds import with_counts
+from gemmprof.analysis.explanation.causes.unseen import unseen_passes
+from gemmprof.analysis.explanation.demands.rounds import straight_way, with_counts
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
@@ -131,8 +133,26 @@ def test_rounds_that_another_counter_does_not_know_are_not_told(recorded: ReadRe
     assert halved and not with_counts(replace(launch, metrics={**launch.metrics, **halved})).worked_out
 
 
+@pytest.mark.parametrize(("launch", "told"), [(0, True), (1, False), (2, False)])
+def test_passes_a_request_tell_where_rounds_do_not(recorded: ReadRecorded, launch: int, told: bool) -> None:
+    """L1 at its limit by requests of many passes: not where one is enough, nor where shared memory takes some."""
+    profile = replace(recorded("ladder_simple", source=True)[launch], instances={})
+    other = dict.fromkeys(metrics.BUSY["alu"], 99.0) | {metrics.BUSY["l1_data"][0]: 99.0}
+    found = with_counts(replace(profile, metrics={**profile.metrics, **other}))
+    assert not found.worked_out and bool(list(unseen_passes(found))) is told
+
+
 def test_what_loaded_values_decide_is_not_worked_out(recorded: ReadRecorded) -> None:
     """Bins that data name are updated: how many lanes meet there no code tells."""
     assert not any(
         with_counts(replace(one, instances={})).worked_out for one in recorded("flaws_atomics", source=True)
     )
+
+
+def test_a_way_leads_to_the_loop_where_what_falls_through_ends() -> None:
+    """A product whose depth may be 0 stores zeros and ends; a jump leads to its rounds."""
+    code = made(
+        "@P0 BRA 0x000040 ;", "MOV R4, RZ ;", "STG.E [R2], R4 ;", "EXIT ;",
+        "FFMA R4, R4, R4, R4 ;", "@P1 BRA 0x000040 ;", "STG.E [R2], R4 ;", "EXIT ;", "BRA 0x000080 ;",
+    ).code  # fmt: skip
+    assert straight_way(code).tolist() == [True, *3 * [False], *4 * [True], False]
