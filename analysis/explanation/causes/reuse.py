@@ -137,6 +137,15 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     )
 
 
+def _row_a_block(work: Work) -> bool:
+    """Whether a block has a row: it loads or stores one word of an array for all its threads, the next one another."""
+    forms = (one.form for one in address_forms.checked_forms(work).values() if one.confirmed)
+    return any(
+        form.space == "global" and form.address.uniform and any(one.blocks for one in form.address.symbols)
+        for form in forms
+    )
+
+
 def _as_tiles_share(work: Work, one: footprint.Reuse) -> footprint.Reuse:
     """An array as Triton's programs share it: each lane its own where neighbours load much of the same, but not all (a
     window that moves on). Tensors keep what a whole axis has in common, not what is elsewhere in the next lane, and
@@ -491,11 +500,16 @@ def more_outputs(
     which = (
         f"{footprint.OUTPUTS} {f'results {axis}' if axis in far else f'neighbouring results along {axis}'}"
     )
+    longer = (
+        f"Give a program {footprint.OUTPUTS} rows, or fewer num_warps"
+        if _row_a_block(work)
+        else f"Use a BLOCK {footprint.OUTPUTS} times as long along its innermost axis"
+    )
     how = (
         f"Let a [thread|program] compute {which}: they need"
         if of_blocks
-        else f"[Let a thread compute {which}: they need|Use a BLOCK {footprint.OUTPUTS} times as long along its "
-        f"innermost axis: {footprint.OUTPUTS} neighbouring results of a thread need]"
+        else f"[Let a thread compute {which}: they need|{longer}: {footprint.OUTPUTS} neighbouring results of a "
+        "thread need]"
     )
     further = any(one.spread.get(axis, 1.0) > 1.0 for one in known)
     yield Variant(

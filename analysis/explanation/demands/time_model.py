@@ -249,7 +249,8 @@ class TimeModel:
         inner = _norm({key: term * scales.get(key, 1.0) for key, term in _apart(terms).items()})
         inner = min(inner, self.inner - fix.stalled) if fix.stalled else inner
         # The busiest resource at its peak is a counted share, which no overlap takes away.
-        peaks = (term * self.work.loads[key].ceiling for key, term in terms.items() if key not in ESTIMATED)
+        loads = self.work.loads
+        peaks = (term * loads[key].ceiling for key, term in terms.items() if key in loads)
         return self.work.idle_start * fix.idle + max(inner, min(self.inner, max(peaks, default=0.0)))
 
     def saves(self, fix: Fix) -> float:

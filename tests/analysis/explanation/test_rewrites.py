@@ -687,6 +687,22 @@ def test_loads_wait_behind_atomics_whose_words_change_in_the_course_of_a_launch(
     assert crowding(work(study("window_bias_gradient_atomic_each_score", "shared")[0])) < 1.0
 
 
+def test_a_queue_behind_atomics_is_seen_where_their_unit_was_not_counted() -> None:
+    launch, _ = study("betweenness_passed_back_edge_by_edge")
+    others = {name: one for name, one in launch.metrics.items() if name not in metrics.BUSY["l2_atomics"]}
+    assert explain(replace(launch, metrics=others)).findings[0].cause == "global_atomics"
+
+
+def test_a_tile_that_is_a_row_grows_no_longer() -> None:
+    """Each program has a time of its own, whose row it fills."""
+    (said,) = (
+        one
+        for one in explain(study("triton_time_embedding_both_functions_each_lane", "halves")[0]).findings
+        if one.cause == "redundant_loads"
+    )
+    assert "Give a program 4 rows, or fewer num_warps: " in said.change
+
+
 def test_bins_at_random_do_not_meet() -> None:
     """32 lanes' bins at random take 3.5 passes, each a bank's: nothing to combine in the warp."""
     generator = np.random.default_rng(0)
