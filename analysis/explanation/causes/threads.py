@@ -277,7 +277,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     they execute is gone with their blocks, and the places that they hold on an SM go to those that work. Blocks of
     fewer threads than whole warps have are put together: as few warps as hold these threads issue. In Triton, where
     masked-off lanes execute what all do, only lanes that load anything; where tensor cores multiply that, no zeros,
-    which fill shared memory, too. Where all lanes do the same, value by value, they share out the rounds of the loop.
+    which fill shared memory, too. Where all threads of a block do the same, each takes one block's result; where all
+    lanes do so value by value, they share out the rounds of the loop.
     """
     together = _whole_warps(work)
     if together is not None:
@@ -285,7 +286,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
         return
     if not work.total_executed or not work.executed[0]:
         return
-    if (found := _without_effect(work) or _value_by_value(work)) is not None:
+    if (found := _all_alike(work) or _without_effect(work) or _value_by_value(work)) is not None:
         yield found
     else:
         yield from _masked_off(work)
@@ -337,6 +338,32 @@ def _whole_warps(work: Work) -> Candidate | None:
             f"Give a block a multiple of {WARP} threads, 128 to 256 of them, and the grid fewer blocks."
         ),
         evidence=work.evidence(metrics.BLOCK_SIZE, metrics.GRID_SIZE, metrics.ACHIEVED_OCCUPANCY),
+    )
+
+
+def _all_alike(work: Work) -> Candidate | None:
+    """Blocks in which nothing goes back to a thread's index: all their threads load, compute and store the same.
+
+    Fixed: each thread has the result of a block, and as few blocks are launched; what lies beyond L1 stays.
+    """
+    threads, ran = work.profile.launch.threads_per_block, work.ran
+    stores = work.where(lambda line: line.is_store and line.space == "global") & ran
+    meets = (
+        work.where(lambda line: line.is_atomic or line.opcode in ("BAR", "SHFL", "VOTE", "REDUX", "MATCH"))
+        & ran
+    )
+    if threads == 1 or not stores.any() or meets.any() or evaluations(work).by_thread[ran].any():
+        return None
+    keep = np.full(len(ran), 1.0 / (work.warps_of_block * WARP))
+    return Candidate(
+        cause="idle_threads",
+        variants=(Variant("a result a thread", Fix(keep=keep, resources={"block_launch": 1.0 / threads})),),
+        change=(
+            f"Give each thread a result of its own (blockIdx.x * blockDim.x + threadIdx.x), and launch 1 of {threads} "
+            "blocks: all threads of a block load, compute and store the same now."
+        ),
+        evidence=work.evidence(metrics.BLOCK_SIZE, metrics.GRID_SIZE),
+        attributed=np.where(ran, work.executed, 0.0),
     )
 
 

@@ -12,7 +12,7 @@ from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.causes.shared import local_memory
-from gemmprof.analysis.explanation.causes.threads import _passes_of_whole_warps, low_occupancy
+from gemmprof.analysis.explanation.causes.threads import _passes_of_whole_warps, idle_threads, low_occupancy
 from gemmprof.analysis.explanation.causes.unseen import unseen_accesses, unseen_doubles
 from gemmprof.analysis.explanation.demands.resources import LAUNCHING, busiest_sm, loads
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
@@ -134,6 +134,18 @@ def test_doubles_that_nobody_counted_are_known_by_their_pipe(loads: str, convert
     assert told.fix.resources["fp64"] == 0.0 and told.fix.added["fma"] == pytest.approx(0.2)
     assert told.fix.stalled == pytest.approx(0.65)
     assert not list(unseen_doubles(work(profile)))
+
+
+@pytest.mark.parametrize(
+    ("index", "told"), [("SR_CTAID.X", ["a result a thread"]), ("SR_TID.X", []), ("SR_LANEID", [])]
+)
+def test_blocks_whose_threads_do_the_same_have_one_result(index: str, told: list[str]) -> None:
+    """``out[blockIdx.x]`` by each of a block's threads."""
+    launched = made(
+        f"S2R R0, {index} ;", "MOV R1, 0x4 ;", "IMAD.WIDE.U32 R2, R0, R1, c[0x0][0x160] ;", "LDG.E R4, [R2] ;",
+        "STG.E [R2], R4 ;", "EXIT ;",
+    )  # fmt: skip
+    assert [one.variants[0].name for one in idle_threads(launched)] == told
 
 
 def test_filled_warps_pass_through_l1_as_seldom_as_their_lanes_share_lines(recorded: ReadRecorded) -> None:
