@@ -139,11 +139,14 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
 
 def _row_a_block(work: Work) -> bool:
     """Whether a block has a row: it loads or stores one word of an array for all its threads, the next one another."""
-    forms = (one.form for one in address_forms.checked_forms(work).values() if one.confirmed)
-    return any(
-        form.space == "global" and form.address.uniform and any(one.blocks for one in form.address.symbols)
+    forms = [one.form for one in address_forms.checked_forms(work).values() if one.confirmed]
+    words = [
+        form.base
         for form in forms
-    )
+        if form.space == "global" and form.address.uniform and any(one.blocks for one in form.address.symbols)
+    ]
+    # Of several rows of a tile there are several words, or a loop walks along them.
+    return any(words.count(one.base) == 1 and not one.loops for one in forms if one.base in words)
 
 
 def _as_tiles_share(work: Work, one: footprint.Reuse) -> footprint.Reuse:
