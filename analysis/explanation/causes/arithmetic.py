@@ -173,7 +173,8 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     digits = divided.bits
     gone = work.executed * (1.0 - divided.keep) * divided.instructions
     part = share(gone.sum(), work.total_executed)
-    variants = [shared for cause, shared in alike_in_blocks(work) if cause == "integer_arithmetic"]
+    ways = filter(None, (*alike_in_blocks(work), turned_loops(work)))
+    variants = [shared for cause, shared in ways if cause == "integer_arithmetic"]
     again = distinct.computed_again(work, distinct.WHOLE_NUMBERS)
     # A number of the code that goes to a register is nothing that is worked out.
     numbers = work.where(lambda line: not line.reads and not line.space)
@@ -312,10 +313,79 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
     return tuple(found)
 
 
+@once
+def turned_loops(work: Work) -> tuple[str, Variant] | None:
+    """A loop that works out anew, in each round of one around it, what that round does not change: the two change
+    places, and a sum is kept for each round of the outer one. With it the cause that it is told under.
+
+    Where both are unrolled, what their counters alone decide is known: as many executions stay as threads take part in.
+    """
+    code, found, ran = work.code, distinct.evaluations(work), work.ran
+    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+    values, best = footprint.computing(work) & work.where(lambda line: not line.space), None
+    bound = work.where(lambda line: line.is_store or line.is_atomic)
+    for number, outer in enumerate(code.loops):
+        inners = [one for one in code.loops if one != outer and code.loop_bits[one.first] >> number & 1]
+        inners = [one for one in inners if ran[one.last] and not found.loops[one.last] >> number & 1]
+        apart = np.array([not one >> number & 1 for one in found.loops]) & ran if inners else ran
+        for inner in inners:
+            inside = code.within((inner,)) & ran
+            if (inside & bound).any() or _handed_on(work, inside, outer):
+                continue
+            again, several = inside & apart, footprint.rounds(work, outer)
+            less = float(work.executed[again & values].sum()) * (1.0 - 1.0 / several)
+            own = {name for at in code.carried(inner) if not apart[at] for name in work.sass[at].writes}
+            sums = round((several - 1.0) * sum(name[0] == "R" for name in own))
+            little = less < LITTLE * work.total_executed or (best is not None and less <= best[0])
+            if little or sums > footprint.MOST_REGISTERS:
+                continue
+            keep = np.where(again, 1.0 / several, 1.0)
+            often = several * footprint.rounds(work, inner) * float((inside * keep).sum())
+            if switched is not None and often <= footprint.UNROLLED:
+                _decided(work, inside & ~apart, switched, keep)
+            best = less, again & values, keep, several, sums
+    if best is None:
+        return None
+    less, again, keep, several, sums = best
+    variant = Variant(
+        f"once for {several:.0f} rounds of the loop around",
+        Fix(keep=keep, resources=dict.fromkeys(BELOW_L1, 1.0), registers=sums),
+        change=(
+            f"Make the inner loop the outer one: each of {several:.0f} rounds around it works out the same anew. Keep "
+            "a sum for each of them in registers, and unroll both loops."
+        ),
+        plain=True,
+    )
+    return _kind(work, work.executed * (1.0 - keep) * again), variant
+
+
 def _kind(work: Work, gone: Array) -> str:
     """The cause that these executions, which go away, are told under: integers where they are most of them."""
     integers = work.where(lambda line: line.instruction_class in distinct.WHOLE_NUMBERS)
     return "integer_arithmetic" if 2.0 * float(gone[integers].sum()) > float(gone.sum()) else "expensive_math"
+
+
+def _handed_on(work: Work, inside: Mask, outer: flow.Loop) -> bool:
+    """Whether a round of a loop begins with what these made of the round before."""
+    code = work.code
+    made = reached(np.flatnonzero(inside).tolist(), code.readers.__getitem__)
+    carried = reached(made & set(code.carried(outer)), code.readers.__getitem__)
+    meet = work.where(lambda line: line.opcode == "BAR" or line.space == "shared")
+    others = bool(meet[outer.first : outer.last + 1].any())
+    return others or code.in_order[outer.first] or bool(inside[list(carried)].any())
+
+
+def _decided(work: Work, rows: Mask, switched: Array, keep: Array) -> None:
+    """Leave out what is known of these where the rounds of their loops are numbers in the code."""
+    code, by_thread = work.code, distinct.evaluations(work).by_thread
+    predicates = work.where(lambda line: any(name[0] == "P" for name in line.writes))
+    tests = rows & predicates & ~code.by_data & ~by_thread
+    for at in np.flatnonzero(rows).tolist():
+        guard = work.sass[at].guard
+        if tests[at]:
+            keep[at] = 0.0
+        elif guard and all(tests[one] for one in code.producers(at, guard)):
+            keep[at] = share(switched[at], work.threads[at])
 
 
 def expensive_math(work: Work) -> Iterator[Candidate]:
@@ -327,7 +397,8 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     again behind it. A root that is divided by and the division become one reciprocal root. What comes to few values
     again and again, in other threads, blocks or rounds, is computed once for each and looked up, and a divisor that
     does not change, or divides several values, becomes a factor. Where blocks do little but what all along an axis work
-    out alike, and are launched no faster, one takes several of them.
+    out alike, and are launched no faster, one takes several of them. A loop that works out the same in each round of
+    one around it becomes the outer one.
     """
     if not any(line.operands for line in work.sass):  # a chip whose code nothing here disassembles
         yield from _counted_divisions(work)
@@ -366,7 +437,8 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         if float(work.executed @ (found.once - found.both)) > 0.0:
             both = f"{how}. {fast} for the rest"
             variants.append(variant("the same, and fast functions", found.both, both, exact=False))
-    variants += [shared for cause, shared in alike_in_blocks(work) if cause == "expensive_math"]
+    ways = filter(None, (*alike_in_blocks(work), turned_loops(work)))
+    variants += [shared for cause, shared in ways if cause == "expensive_math"]
     if not variants:
         return
     yield Candidate(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
@@ -18,7 +19,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     constant,
     random_passes,
 )
-from gemmprof.analysis.explanation.code.flow import reached
+from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_along, met_in_block
 from gemmprof.analysis.explanation.demands.places import AXES
@@ -43,6 +44,10 @@ FENCES = ("MEMBAR", "ERRBAR", "CGAERRBAR")  # what a fence is made of
 MOST_BLOCKS = 256  # along an axis, of which is asked which go to the same places
 # Resources through which all goes that is no atomic, and that stays: but for blocks, which may be fewer then.
 BESIDE = tuple(key for key in BY_KEY if key not in ("block_launch", *ESTIMATED))
+ADDITIONS = frozenset({"FADD", "DADD", "IADD3", "IADD", "HADD2"})  # what atomicAdd does, too
+# A sum, too, where the compiler takes another pipe for it; and what takes a half from its word and puts it back.
+_TIMES_ONE = re.compile(r"(?:HFMA2|IMAD)\S* .*, (?:0x1|1, 1), ")
+PACKS = ("PRMT", "LOP3", "SHF", "SEL", "F2F", "F2FP", "MOV", "IMAD.MOV")
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
@@ -78,7 +83,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     the grid. Where warps add whole rows, or places are computed and lanes do not meet, whoever owns a target adds up in
     registers and stores once, in as many fewer warps. Fences that order atomics whose value nobody takes (Triton's
     default) are gone in relaxed order, with the waits for them. Neighbouring floats that a thread adds one by one are
-    added as vectors: of their sectors those of one stay.
+    added as vectors: of their sectors those of one stay. Sums that a compare-and-swap adds to are added to by the
+    memory, once a thread, and nobody waits.
     """
     fences = _ordering(work)
     # No warp waits until all that it stored before can be seen.
@@ -92,16 +98,18 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         plain=True,
     )
     ways = [relaxed] if fences.any() else []
-    found, vectors = tuple(_fewer(work)), _in_vectors(work)
-    if vectors and not found:
+    found, vectors, sums = tuple(_fewer(work)), _in_vectors(work), _sums_by_swaps(work)
+    alone = [vectors] if vectors else []
+    alone += [_added_by_the_memory(work, sums)] if sums else []
+    if alone and not found:
         added = work.where(lambda line: line.is_atomic and line.space == "global")
         yield Candidate(
             cause="global_atomics",
-            variants=(vectors,),
+            variants=tuple(alone),
             evidence=(work.of_all("global atomics", work.executed[added]),),
             attributed=np.where(added, work.threads, 0.0),
         )
-    ways += [vectors] if vectors else []
+    ways += alone
     yield from (replace(one, variants=(*one.variants, *ways)) for one in found)
 
 
@@ -211,6 +219,60 @@ def _ordering(work: Work) -> Mask:
             found[first:at] = True
             found[at + 1 : at + 2] = [line.opcode == "CCTL" for line in sass[at + 1 : at + 2]]
     return found
+
+
+def _sums_by_swaps(work: Work) -> dict[int, Loop]:
+    """The compare-and-swaps in global memory of what was read there plus something, each with the loop that makes it
+    again where another thread was first.
+    """
+    code, sass, found = work.code, work.sass, dict[int, Loop]()
+    adds = work.where(lambda line: line.opcode in ADDITIONS or _TIMES_ONE.match(line.text) is not None)
+    packs = work.where(lambda line: line.full.startswith((*PACKS, "ISETP")))
+    for at in np.flatnonzero(work.ran & work.where(_swaps)).tolist():
+        if sass[at].space != "global":
+            continue
+        # A swap of 16 bits is a loop of its own around that of its word.
+        for loop in code.loops_around[at]:
+
+            def packed(one: int, loop: Loop = loop) -> Iterable[int]:
+                return code.sources(one) if packs[one] and one in loop else ()
+
+            # All that a round makes of what it read, the neighbour in a half's word aside, are sums.
+            made = code.producers(at, sass[at].operands[-1])
+            parts = reached(made, packed)
+            sums = [one for one in parts if one in loop and not packs[one] and not sass[one].space]
+            if sums and adds[sums].all() and all(one in loop for one in made):
+                found[at] = loop
+                break
+    return found
+
+
+def _added_by_the_memory(work: Work, sums: dict[int, Loop]) -> Variant:
+    """One addition without an answer for each thread that comes to such a loop; nobody parts from its warp there."""
+    keep, waits, again = work.all_kept(), np.ones(len(work.sass)), 0.0
+    filled = np.divide(work.threads, WARP * work.executed, out=np.ones(len(keep)), where=work.ran)
+    for at, loop in sums.items():
+        parted = work.code.within(work.code.loops_around[at][1:])
+        keep = np.where(parted, np.minimum(keep, filled), keep)
+        come = min(float(work.threads[loop.first - 1]), float(work.threads[at]))
+        keep[loop.first : loop.last + 1] = 0.0
+        keep[at], waits[at] = come / WARP / float(work.executed[at]), 0.0
+        again += float(work.threads[at]) - come
+        read = work.code.made_of(work.code.producers(at, work.sass[at].operands[-2]))
+        keep[[one for one in read if one not in loop and work.sass[one].is_load]] = 0.0
+    flows, rows = traffic(work), list(sums)
+    stays = 1.0 - again / float(work.threads[rows].sum())
+    missed = flows.missed * share((work.global_sectors * keep)[work.global_loads].sum(), flows.asked)
+    resources = flows.factors(min(flows.missed, missed), flows.written, atomics=stays * flows.atomics)
+    return Variant(
+        "added by the memory",
+        Fix(keep=keep, latency=waits, resources={**resources, "l2_atomics": stays}),
+        change=(
+            "Let the memory add: atomicAdd takes float, double, half2 and, from sm_90 on, float2 and float4. Each "
+            f"thread compares and swaps {1.0 / stays:.1f} times a sum, and waits for the answer each time."
+        ),
+        plain=True,
+    )
 
 
 def _in_vectors(work: Work) -> Variant | None:

@@ -1,7 +1,9 @@
-"""Tiles of products on tensor cores: too low for what blocks load alike."""
+"""Tiles of products on tensor cores: too low for what blocks load alike, or masked away round by round."""
 
 from __future__ import annotations
 
+import heapq
+import re
 from collections.abc import Collection, Iterator
 from itertools import product
 from math import prod
@@ -11,10 +13,11 @@ import numpy as np
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.causes import tensor
 from gemmprof.analysis.explanation.causes.access import added_up
-from gemmprof.analysis.explanation.code.address_forms import checked_forms
-from gemmprof.analysis.explanation.code.flow import BARRIER, reached
-from gemmprof.analysis.explanation.demands.distinct import same_along
-from gemmprof.analysis.explanation.demands.footprint import arrays, distinct_along
+from gemmprof.analysis.explanation.causes.grid import occupancy_of
+from gemmprof.analysis.explanation.code.address_forms import checked_forms, values_of
+from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
+from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
+from gemmprof.analysis.explanation.demands.footprint import arrays, computed_places, distinct_along, rounds
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import is_float
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -27,8 +30,10 @@ from gemmprof.gpu.arch import REGISTERS_PER_THREAD, WARP
 WGMMA_ROWS = 64.0  # rows of a wgmma, 16 for each warp of its group
 MOST_SUMS = 128  # of a thread: half of the registers that it can have
 COMPUTING = ("fp32", "fp16", "special", "conversion", "tensor")
+_NUMBER = re.compile(r"^(RZ|[-+]?(INF|\d.*))$")
 TILE_WARPS = 8  # of a block with a large tile
 OVERHANG = 8  # tiles along an axis, of which the last may be empty in part
+SAMPLED = 32  # blocks along an axis, and rounds, that are asked whether a mask lets anything of them pass
 
 
 def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
@@ -263,3 +268,70 @@ def _joined(
         registers=0 if padded else (several // larger - 1) * _registers_of_sums(work),
         warps=min(1.0, most / max(1.0, work.resident_warps or most)),
     )
+
+
+def masked_rounds(work: Work, flows: Traffic) -> Iterator[Variant]:
+    """A loop that goes through those rounds alone of which a mask lets something pass.
+
+    Fixed: of all that a round does so many stay. Blocks have as many rounds each as pass, so the last may be long.
+    """
+    for loop in work.code.loops:
+        for axis, blocks in enumerate(work.profile.launch.grid):
+            passing = _passing(work, loop, axis) if blocks > 1 else None
+            if passing is None or len(set(passing)) == 1:
+                continue
+            part = float(passing.mean())
+            keep = np.ones(len(work.sass))
+            keep[loop.first : loop.last + 1] = part
+            sectors, bars = work.global_sectors * _loads(work), work.executed * work.barriers
+            missed = flows.missed * share(sectors @ keep, sectors.sum())
+            yield Variant(
+                f"{100 * part:.0f} % of the rounds",
+                Fix(
+                    keep=keep,
+                    reasons={BARRIER: share(bars @ keep, bars.sum())},
+                    resources=flows.factors(missed, flows.written),
+                    imbalance=max(work.imbalance, _longest(work, passing, axis)),
+                ),
+                change=(
+                    f"End the loop where its mask lets nothing pass any more (causal: behind the program's last row): "
+                    f"{100 * (1.0 - part):.0f} % of its rounds are thrown away whole. Begin with the longest programs."
+                ),
+                plain=True,
+            )
+            return
+
+
+def _passing(work: Work, loop: Loop, axis: int) -> Array | None:
+    """Share of a loop's rounds of which a mask lets anything pass, for blocks along an axis; None where nobody knows,
+    or where rounds leave anything but what passes it.
+    """
+    code, values, found = work.code, values_of(work), evaluations(work)
+    mine = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
+    picked = {at: work.sass[at].operands[-2:] for at in mine if work.sass[at].opcode == "FSEL"}
+    masks = {at: predicate for at, (other, predicate) in picked.items() if _NUMBER.match(other)}
+    conditions = [known for at, one in masks.items() if (known := values.condition(at, one)) is not None]
+    sums = {at for at in code.carried(loop) if work.sass[at].instruction_class in ("fp32", "tensor")}
+    ends = code.sources(loop.last)
+    of_masks = reached(masks, lambda at: [use for use in code.readers[at] if use in loop])
+    leaves_more = not sums or not sums <= of_masks
+    leaves_more |= any(work.sass[at].is_store and work.sass[at].space == "global" for at in mine)
+    if len(conditions) < max(1, len(masks)) or leaves_more or not all(found.alike[one] for one in ends):
+        return None
+    often, count = round(rounds(work, loop)), work.profile.launch.grid[axis]
+    blocks, turns = (np.arange(min(one, SAMPLED)) * one // min(one, SAMPLED) for one in (count, often))
+    places = computed_places(work, axis, blocks, {loop.first: turns})
+    passes = [(places(one) != 0).reshape(len(blocks), -1, len(turns)).any(axis=1) for one in conditions]
+    return np.asarray(np.logical_or.reduce(passes).mean(axis=1))
+
+
+def _longest(work: Work, passing: Array, axis: int) -> float:
+    """The time at which the last of the blocks ends that start one after another, over an even share."""
+    launch, occupancy = work.profile.launch, occupancy_of(work)
+    places = max(1, int(work.sms) * (occupancy.blocks_per_sm if occupancy is not None else 1))
+    along = np.arange(launch.blocks) // prod(launch.grid[:axis]) % launch.grid[axis]
+    lengths = passing[along * len(passing) // launch.grid[axis]]
+    ends = [0.0] * places
+    for one in lengths.tolist():
+        heapq.heapreplace(ends, ends[0] + one)
+    return max(ends) * places / float(lengths.sum())

@@ -12,11 +12,12 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, ORDER, SPECIFIC, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share
 from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks
-from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, taller_tiles
+from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, masked_rounds, taller_tiles
 from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands import distinct, footprint
+from gemmprof.analysis.explanation.demands.needed import needed
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import FMA, FP64, L1_PASSES, OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
@@ -64,7 +65,9 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     had not, and wait as long. Loads whose address does not change in a loop leave it. What all blocks along an axis of
     the grid load and compute alike, a block does once for four of them, whose results its registers hold. Blocks of a
     product on tensor cores that load the same operand are one, as far as rows of its tile are padding, or until each
-    warp has rows of its own, so that warps exchange nothing (`wgmma`), or as long as registers hold their sums.
+    warp has rows of its own, so that warps exchange nothing (`wgmma`), or as long as registers hold their sums. Rounds
+    of a loop of whose products a mask throws all away are left out. What only threads that pass a test need is loaded
+    behind it, the terms of a condition one after the other.
     """
     flows = traffic(work)
     loads = work.global_loads & work.ran & ~work.code.chased  # a list's next place is nowhere else
@@ -98,7 +101,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
             passes = [replace(one, fix=one.fix.together(variants[0].fix)) for one in passes]
         variants += [*passes, *more_outputs(work, known, flows), *_tile(work, known)]
     by_places = bool(variants)
-    tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows)]
+    tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows), *masked_rounds(work, flows)]
+    tiles += [*_behind_tests(work, flows), *_met_in_memory(work, flows)]
     variants += tiles
     variants += [shared for cause, shared in alike_in_blocks(work) if cause == "redundant_loads"]
     if not variants:
@@ -161,6 +165,70 @@ def _as_tiles_share(work: Work, one: footprint.Reuse) -> footprint.Reuse:
     outputs = {axis: some * one.asked / one.thread for axis, some in one.outputs.items() if axis != "x"}
     of_block = one.asked * work.profile.launch.threads_per_block
     return replace(one, thread=one.asked, warp=one.asked * WARP, block=of_block, outputs=outputs)
+
+
+def _behind_tests(work: Work, flows: Traffic) -> Iterator[Variant]:
+    """Loads of which only threads that pass a test need anything, once it is known who does.
+
+    What stays waits as long as all did at once: one load after the other, but few of them.
+    """
+    left, loads = needed(work), work.global_loads & work.ran
+    if left is None:
+        return
+    sectors = work.global_sectors * loads
+    stays = share(sectors @ left.sectors, sectors.sum()) or 1.0
+    if stays > LOADED_AGAIN:
+        return
+    bytes_left = share(work.global_ideal * loads @ left.sectors, work.global_ideal @ loads)
+    resources = flows.factors(stays * flows.missed, flows.written, dram_read=bytes_left * flows.dram_read)
+    kept, passes = np.where(loads, left.sectors, left.executed), work.data_passes
+    resources["l1_data"] = share(passes @ kept, passes.sum())
+    waits = np.where(loads, 1.0 / np.maximum(left.executed, NO_LOADS), 1.0)
+    yield Variant(
+        "loaded behind the tests",
+        Fix(keep=left.executed, latency=waits, resources=resources),
+        change=(
+            f"Load behind the tests what only those who pass need: {100 * stays:.0f} % of the sectors are left. Make "
+            "one test after the other, that first which fewest pass; or look up bits of what passes, which L1 holds."
+        ),
+    )
+
+
+def _met_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
+    """What a block's threads leave for one another in global memory, from one barrier to the next, in shared memory."""
+    keep, met = work.all_kept(), dict[int, footprint.Reuse]()
+    size = 0.0
+    for one in footprint.places_of_blocks(work).values():
+        both = (*one.stores.rows, *one.loads.rows)
+        around = work.code.within(loop for row in both for loop in work.code.loops_around[row])
+        if (work.barriers & around).any() and not one.alone:
+            met |= dict.fromkeys(one.stores.rows, one.stores) | dict.fromkeys(one.loads.rows, one.loads)
+            size += one.stores.block * one.stores.width
+    if not met or size > MOST_SHARED:
+        return
+    rows = list(met)
+    keep[rows] = [max(NO_LOADS, one.thread / one.asked) for one in met.values()]
+    gone = work.global_sectors * (1.0 - keep)
+    left = flows.missed * (1.0 - share(gone[work.global_loads].sum(), flows.asked))
+    stored = max(0.0, flows.written - float(gone[~work.global_loads].sum()))
+    read, waits = np.zeros(len(keep)), np.ones(len(keep))
+    read[rows] = 1.0
+    waits[rows] += ((1.0 - keep) / keep * idle_share(work, work.practice.shared_cycles))[rows]
+    yield Variant(
+        f"in shared memory, {amounts.capacity(size)} a block",
+        Fix(
+            keep=keep,
+            latency=waits,
+            resources=flows.factors(left, stored),
+            shared=read,
+            shared_bytes=round(size),
+        ),
+        change=(
+            "Keep in shared memory what a block's threads leave for one another: they store it to global memory and "
+            "load it again behind each barrier, and no other block does."
+        ),
+        counted=L1_PASSES,
+    )
 
 
 def _again(words: float, stays: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
@@ -25,7 +25,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
 from gemmprof.analysis.explanation.demands.footprint import looked_up_apart, rounds
 from gemmprof.analysis.explanation.demands.resources import FULL, L1_PASSES, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
-from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, share, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.calculator import in_words
@@ -278,7 +278,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     fewer threads than whole warps have are put together: as few warps as hold these threads issue. In Triton, where
     masked-off lanes execute what all do, only lanes that load anything; where tensor cores multiply that, no zeros,
     which fill shared memory, too. Where all threads of a block do the same, each takes one block's result; where all
-    lanes do so value by value, they share out the rounds of the loop.
+    lanes do so value by value, they share out the rounds of the loop. Blocks (programs) of which a bound that each
+    loads once (a length, a count) lets nothing be stored end as soon as they know it.
     """
     together = _whole_warps(work)
     if together is not None:
@@ -286,7 +287,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
         return
     if not work.total_executed or not work.executed[0]:
         return
-    if (found := _all_alike(work) or _without_effect(work) or _value_by_value(work)) is not None:
+    ways = _all_alike, _without_effect, _beyond_a_bound, _value_by_value
+    if (found := next(filter(None, (way(work) for way in ways)), None)) is not None:
         yield found
     else:
         yield from _masked_off(work)
@@ -376,6 +378,81 @@ def _passes_of_whole_warps(work: Work, filled: float) -> float:
         np.maximum(work.threads, 1.0),
     )
     return share(np.sum(passes * np.clip(passes / lanes, filled, 1.0)), passes.sum()) or 1.0
+
+
+def _beyond_a_bound(work: Work) -> Candidate | None:
+    """Blocks that compute what a bound keeps them from storing, which each loads once: tiles behind a sequence's end.
+
+    What stores most often tells how many have work: of places below one bound the lowest are in all others' way.
+    """
+    code, found = work.code, evaluations(work)
+    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+    ran, launched = work.ran, float(work.threads[0])
+    effects = ran & work.where(lambda line: line.is_store or line.is_atomic)
+    effects &= ~work.where(lambda line: line.space in ("shared", "local"))
+    if switched is None or not effects.any() or not launched or tensor_copies(work).any():
+        return None
+    told = dict[tuple[int, int], frozenset[int]]()
+    for at in np.flatnonzero(ran & work.where(lambda line: bool(line.guard))).tolist():
+        begin = end = at
+        if code.sass[at].opcode in ("BRA", "EXIT"):
+            to = code.target(at) or len(effects)
+            begin, end = min(at + 1, to), max(at, to - 1)
+        governs = np.zeros_like(ran)
+        governs[begin : end + 1] = effects[begin : end + 1]
+        told[begin, end] = _loaded_for(work, code.producers(at, code.sass[at].guard))
+        if told[begin, end] or not governs.any():
+            continue
+        if float(work.threads[governs].max()) < ALL_WORK * float(work.threads[at]):
+            return None  # threads are kept from it by their number
+    bounds = {bound for (begin, end), bound in told.items() if bound and effects[begin : end + 1].any()}
+    if len(bounds) != 1:
+        return None
+    (bound,) = bounds
+    once_a_block = ran & work.global_loads & ~found.by_thread & (np.array(found.loops) == 0)
+    shares = switched / np.maximum(1.0, work.executed / work.executed[0]) / launched
+    part, *others = sorted(set(shares[effects].tolist()), reverse=True)
+    if work.barriers.any() or (ran & work.where(lambda line: line.opcode in MEET)).any():
+        # All threads serve those that store, unless their whole block is beyond the bound: as many more blocks have
+        # work as the lowest places store more often than the next.
+        part += part - others[0] if others else ALL_WORK
+    if not all(once_a_block[one] for one in bound) or part >= ALL_WORK:
+        return None
+    # A loop or a way around that the bound tells of leaves out already what it can.
+    known = np.zeros_like(ran)
+    for begin, end in (span for span, other in told.items() if other == bound and span[0] < span[1]):
+        known[begin : end + 1] = True
+    keep = np.where(known, 1.0, part)
+    loads = ran & work.global_fetches
+    # What the bound keeps from loading, too, has been left out of the traffic.
+    masked = np.array([bool(loads[at]) and _below(work, at, bound) for at in range(len(ran))])
+    sectors, flows = work.global_sectors * loads, traffic(work)
+    missed = flows.missed * share(sectors @ np.where(masked, 1.0, keep), sectors.sum())
+    resources = flows.factors(missed, flows.written, dram_read=min(flows.dram_read, missed))
+    name = f"blocks that have work: {100 * part:.0f} %"
+    return Candidate(
+        cause="idle_threads",
+        variants=(Variant(name, Fix(keep=keep, resources=resources), plain=True),),
+        change=(
+            f"End a [block|program] at once where the bound that it loads lets nothing be stored: "
+            f"{100 * (1.0 - part):.0f} % of what is computed is thrown away. Or launch a list of those that have work."
+        ),
+        evidence=(derived("threads that store / threads launched, at most", part),),
+        attributed=np.where(effects | loads, work.executed, 0.0),
+    )
+
+
+def _loaded_for(work: Work, sources: Iterable[int]) -> frozenset[int]:
+    """What was loaded, from wherever, that these are made of."""
+    loaded = work.where(lambda line: line.fetches)
+    made = reached(sources, lambda at: () if loaded[at] else work.code.sources(at))
+    return frozenset(at for at in made if loaded[at])
+
+
+def _below(work: Work, at: int, bound: frozenset[int]) -> bool:
+    """Whether a predicate that goes back to what this bound was loaded into tells if an instruction loads anything."""
+    names = [name for name in work.sass[at].reads if name[0] == "P"]
+    return any(bound & _loaded_for(work, work.code.producers(at, name)) for name in names)
 
 
 def _with_effect(work: Work) -> tuple[float, float, float] | None:

@@ -53,6 +53,7 @@ FEW = 8
 GROUPS = 8  # of neighbours that are looked at, where they are not all as far apart
 WORD = 4  # bytes
 OUTPUTS = 4  # results that a thread computes in place of one
+EDGES = 1.05  # places that a block reaches, in those that it writes, up to which the others are an edge
 MOST_REGISTERS = 64  # words that a thread can keep beside what it works with
 WRAP = 1 << 32  # as many values have 32 bits
 # Of what results far apart load, the share that differs, above which elements side by side do as well.
@@ -115,17 +116,18 @@ def arrays(work: Work, space: str = "global") -> tuple[Reuse, ...]:
 
 @dataclass(frozen=True)
 class Own:
-    """An array that a launch both loads and stores, in places of each thread's own."""
+    """An array that a launch both loads and stores, of which nobody else loads what a block stores there."""
 
     stores: Reuse  # what a thread stores, and how many different places that are
     loads: Reuse  # the same of what it loads
     filled: bool  # it stores each place before it loads it
+    alone: bool  # nor does any other thread
 
 
 @once
-def own_places(work: Work) -> dict[object, Own]:
-    """The arrays that a launch both loads and stores where no thread meets another, by their parameters; those of
-    shared memory by the first byte of the stretch that their accesses span.
+def places_of_blocks(work: Work) -> dict[object, Own]:
+    """The arrays that a launch both loads and stores where no block meets another, by their parameters; those of shared
+    memory by the first byte of the stretch that their accesses span.
     """
     groups: dict[frozenset[object], list[Checked]] = {}
     for one in checked_forms(work).values():
@@ -145,15 +147,25 @@ def own_places(work: Work) -> dict[object, Own]:
         if not all(_believed(work, one) for one in group):
             continue
         whole, written = _followed(work, forms)[0], _followed(work, stores)[0]
-        shared = forms[0].space == "global" and any(
-            size > 1 and whole.fetched[BLOCKS + axis] < 1.0
+        # A thread at the edge of its block's part computes the place beside it, and leaves it alone.
+        mine = whole if whole.block > EDGES * written.block else written
+        if forms[0].space == "global" and any(
+            size > 1 and mine.fetched[BLOCKS + axis] < 1.0
             for axis, size in zip(AXES, launch.grid, strict=True)
-        )
-        if not shared and whole.block == launch.threads_per_block * whole.thread:
+        ):
+            continue
+        alone = mine.block == whole.block == launch.threads_per_block * whole.thread
+        if alone or (forms[0].space == "global" and mine is written):
             filled = written.thread == whole.thread
             filled &= all(any(_before(work, store, load) for store in stores) for load in loads)
-            found[key] = Own(_array(work, stores, own=True), _array(work, loads, own=True), filled)
+            found[key] = Own(_array(work, stores, own=True), _array(work, loads, own=True), filled, alone)
     return found
+
+
+@once
+def own_places(work: Work) -> dict[object, Own]:
+    """Those of which each thread has places of its own."""
+    return {key: one for key, one in places_of_blocks(work).items() if one.alone}
 
 
 def _stretches(work: Work) -> dict[object, list[Checked]]:
@@ -277,16 +289,27 @@ def _own(grid: tuple[int, int, int]) -> Threads:
     return own[:, None]
 
 
+def computed_places(
+    work: Work, axis: int, blocks: Threads, turns: Mapping[object, Threads]
+) -> Callable[[Value], Threads]:
+    """What computes a value's numbers in all threads of these blocks along an axis, one block after the other (lines),
+    in these rounds of a loop, the first one of the others (columns).
+    """
+    values, grid = values_of(work), work.profile.launch.grid
+    points = np.repeat(_own(grid), len(blocks), axis=1)
+    points[axis] = blocks
+    trips: dict[object, Threads] = {
+        loop.first: np.asarray(turns.get(loop.first, [0]))[None, :] for loop in work.code.loops
+    }
+    points = np.repeat(points, values.threads, axis=1)
+    threads = np.tile(np.arange(values.threads), len(blocks))
+    return Places(values, grid, points, threads, trips, _lengths(work)).of_each
+
+
 @once
 def _in_blocks(work: Work, axis: int, several: int) -> Callable[[Value], Threads]:
     """What computes a value's numbers in all threads of so many blocks along an axis, in the first rounds."""
-    values, grid = values_of(work), work.profile.launch.grid
-    points = np.repeat(_own(grid), several, axis=1)
-    points[axis] = np.arange(several)
-    trips: dict[object, Threads] = {loop.first: np.zeros((1, 1), np.int64) for loop in work.code.loops}
-    points = np.repeat(points, values.threads, axis=1)
-    threads = np.tile(np.arange(values.threads), several)
-    return Places(values, grid, points, threads, trips, _lengths(work)).of_each
+    return computed_places(work, axis, np.arange(several), {})
 
 
 def distinct_along(work: Work, form: Form, axis: int, several: int) -> float:

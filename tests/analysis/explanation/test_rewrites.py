@@ -20,7 +20,11 @@ from recorded_data import DATA, one_launch, study_reports
 from gemmprof import metrics
 from gemmprof.analysis.explanation import engine, prediction
 from gemmprof.analysis.explanation.causes.access import added_up, narrow_access
-from gemmprof.analysis.explanation.causes.arithmetic import double_precision, expensive_math
+from gemmprof.analysis.explanation.causes.arithmetic import (
+    double_precision,
+    expensive_math,
+    turned_loops,
+)
 from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.grid import uneven_work
@@ -287,6 +291,10 @@ def test_instructions_that_never_ran_stop_nothing(
         ("triton_hadamard_rows_summed", "tensor_cores_idle", "products"),
         # Each product of a network written out names weights of its own: constants are waited for, not instructions.
         ("surface_network_of_12288_products_written_out", "instruction_cache", "loop"),
+        # Levels that a block's threads hand to one another between barriers, through global memory.
+        ("option_lattice_levels_in_global", "redundant_loads", "shared"),
+        # Sums of two floats by compare-and-swap: three attempts each, and all wait.
+        ("visibilities_added_by_compare_and_swap", "global_atomics", "paired"),
         # Planes of a volume, each read by three layers of blocks that L2 has forgotten by then.
         ("volume_smoothed_plane_after_plane", "cache_locality", "columns"),
         # A bias that all samples share, which L2 has lost when the next sample's programs come to it.
@@ -540,6 +548,15 @@ PRMT R9, R8, R3, R2"""
 _MOVING_AVERAGE = "FFMA R9, R8, 0.9, R7"
 _BYTE = """LOP3.LUT R2, R8, R5, RZ, 0xc0, !PT
 LOP3.LUT R9, R2, R6, RZ, 0xfc, !PT"""
+
+
+@pytest.mark.parametrize(
+    "value, adds", [(_PAIR, True), (_IN_A_WORD, True), (_MOVING_AVERAGE, False), (_BYTE, False)]
+)
+def test_sums_of_halves_are_sums(value: str, adds: bool) -> None:
+    code = [f"{line} ;" for line in _SWAPS.format(made=value).split("\n") if line]
+    found = global_atomics(made(*code, executed=[100, *[300] * (len(code) - 2), 100]))
+    assert ("added by the memory" in [way.name for one in found for way in one.variants]) == adds
 
 
 def test_columns_that_a_program_adds_up_are_no_row() -> None:
@@ -1414,6 +1431,17 @@ def test_what_triton_computes_for_lanes_that_a_mask_keeps_from_loading_is_too_mu
     ]
 
 
+def test_programs_beyond_a_bound_that_they_load_compute_for_nothing() -> None:
+    """Tiles of 128 places, of which an expert's tokens fill a third; the fixed sides leave the others out."""
+    launch, came = study("triton_experts_multiply_their_padding")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("idle_threads", "blocks that have work: 43 %")
+    assert first.saves == pytest.approx(came["listed"], abs=0.03)
+    for side in ("stops", "listed"):
+        said = explain(study("triton_experts_multiply_their_padding", side)[0]).findings
+        assert "idle_threads" not in {one.cause for one in said}
+
+
 def test_one_thread_that_stores_what_its_block_added_up_is_no_bound() -> None:
     """The thread whose number is the row's label stores what all 512 computed."""
     said = detect(work(study("cross_entropy_tree")[0]))
@@ -1426,6 +1454,22 @@ def test_ways_around_what_is_computed_once_go_with_it() -> None:
     first = explain(launch).findings[0]
     assert first.cause == "expensive_math"
     assert came["factors"] - 0.25 < first.saves < came["factors"]
+
+
+def test_loops_change_places_where_the_inner_one_works_out_the_same_anew() -> None:
+    """Distances to 64 points for each of six bits: once, with twelve minima kept, and the bits' tests are none."""
+    launch, came = study("soft_bits_all_points_for_each_bit")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("expensive_math", "once for 6 rounds of the loop around")
+    assert first.saves == pytest.approx(came["once"], abs=0.06)
+
+
+@pytest.mark.parametrize("name", ["top_k_rescans", "kuramoto_sine_each_pair", "fractal_contiguous_rows"])
+def test_loops_stay_in_order_where_rounds_need_one_another_or_registers_do_not_hold_their_sums(
+    name: str,
+) -> None:
+    """The next largest value after the last one; 132 sums; a loop that each pixel leaves elsewhere."""
+    assert turned_loops(work(study(name)[0])) is None
 
 
 def test_what_short_blocks_along_an_axis_work_out_alike_one_block_does_once() -> None:
@@ -1468,6 +1512,17 @@ def test_windows_of_torch_are_compiled_for_their_sizes() -> None:
     first = explain(launch).findings[0]
     assert first.cause == "integer_arithmetic" and "torch.compile" in first.change
     assert 0.2 < first.saves < came["compiled"]
+
+
+def test_a_loop_ends_where_its_mask_lets_nothing_pass_any_more() -> None:
+    """Causal attention over 16 tiles of 128 rows: of 32 tiles of 64 columns a program needs 17 on average."""
+    launch, came = study("triton_causal_rows_to_the_end")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("redundant_loads", "53 % of the rounds")
+    assert first.saves == pytest.approx(came["stops"], abs=0.05)
+    for side in ("stops", "longest_first"):
+        said = detect(work(study("triton_causal_rows_to_the_end", side)[0]))
+        assert not [way.name for one in said for way in one.variants if way.name.endswith("of the rounds")]
 
 
 def test_a_compiled_reduction_in_passes_is_told_to_have_its_axis_last() -> None:
@@ -1925,6 +1980,8 @@ def test_dram_has_no_more_than_global_accesses_ask_once_nothing_spills() -> None
         ("fixed", "rock_reactions_lanes_without_pores"),
         # A tile copied in rounds of their own by threads that it does not belong to.
         ("fixed", "spectral_angles_whole_spectra_in_shared"),
+        # The two values beside a thread's own, of which a lane has all but those at its ends.
+        ("fixed", "option_lattice_levels_in_global"),
         # What else those warps do stays where a few values are worked out once.
         ("flawed", "neutrino_mixing_six_sines_in_double"),
         # Copies of four bytes pass L1 as loads do.
