@@ -99,17 +99,16 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     )
     ways = [relaxed] if fences.any() else []
     found, vectors, sums = tuple(_fewer(work)), _in_vectors(work), _sums_by_swaps(work)
-    alone = [vectors] if vectors else []
-    alone += [_added_by_the_memory(work, sums)] if sums else []
-    if alone and not found:
+    ways += [vectors] if vectors else []
+    ways += [_added_by_the_memory(work, sums)] if sums else []
+    if ways and not found:
         added = work.where(lambda line: line.is_atomic and line.space == "global")
         yield Candidate(
             cause="global_atomics",
-            variants=tuple(alone),
+            variants=tuple(ways),
             evidence=(work.of_all("global atomics", work.executed[added]),),
-            attributed=np.where(added, work.threads, 0.0),
+            attributed=np.where(added | fences, work.threads, 0.0),
         )
-    ways += alone
     yield from (replace(one, variants=(*one.variants, *ways)) for one in found)
 
 

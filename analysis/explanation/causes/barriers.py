@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gemmprof.analysis.explanation.code.address_forms import checked_forms, cons
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
-from gemmprof.analysis.explanation.demands.footprint import serving
+from gemmprof.analysis.explanation.demands.footprint import rounds, serving
 from gemmprof.analysis.explanation.demands.resources import ALU, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -40,6 +40,10 @@ OF_AN_EXCHANGE = (
     2.0  # instructions for each shuffle of a sort: the smaller and the larger one, of which one is kept
 )
 REDUCING = re.compile("[FDH](ADD|MNMX|MUL)|V?I(ADD|MNMX)|LOP3")
+# What hands on what lanes exchange, or chooses of it.
+HANDS_ON = (
+    "SHFL", "REDUX", "BAR", "STS", "LDS", "MOV", "IMAD.MOV", "PRMT", "SEL", "FSEL", "FSETP", "ISETP", "DSETP", "PLOP3",
+)  # fmt: skip
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
 SUMS_OF_A_WARP = 2.0  # lanes that store; more of them have columns of their own
 IN_A_ROW = 8.0  # barriers of a warp up to which, outside loops, each has a reason of its own
@@ -72,8 +76,21 @@ def barriers(work: Work) -> Iterator[Candidate]:
     different warps' values as now, and all others through shuffles. Where threads work with one another's values round
     by round, a warp does the block's work: values in registers, which have no addresses, a shuffle for each that
     another lane has, and what depends on no thread once for all values. In Triton, where what warps exchange of their
-    sums meets in banks, a warp has the program: no stores, no meetings, a shuffle for a load.
+    sums meets in banks, a warp has the program: no stores, no meetings, a shuffle for a load. What lanes reduce in each
+    round, of which nothing is wanted but the sum or the extreme of all rounds, they reduce once: of the exchanges one
+    round's stay.
     """
+    found, once = list(_of_meetings(work)), _reduced_once(work)
+    if once is not None:
+        same = [at for at, one in enumerate(found) if one.cause == once.cause]
+        for at in same:
+            found[at] = replace(found[at], variants=(*found[at].variants, *once.variants))
+        found += [] if same else [once]
+    yield from found
+
+
+def _of_meetings(work: Work) -> Iterator[Candidate]:
+    """What is told of waits at barriers."""
     found = _waits(work)
     if found is None:
         return
@@ -430,6 +447,60 @@ def selected(work: Work) -> Variant | None:
     )
 
 
+def _reduced_once(work: Work) -> Candidate | None:
+    """What lanes exchange in each round of a loop to reduce what only goes into a sum or an extreme of all rounds: each
+    lane keeps its own, in a register a value, until the loop ends. None where a round's result is wanted in it.
+    """
+    code, ran, keep, own = work.code, work.ran, work.all_kept(), set[int]()
+    shuffles = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
+    reads, stores = ran & work.where(_reads_shared), ran & work.where(_writes_shared)
+    for loop in code.loops:
+        mine = [at for at in range(loop.first, loop.last + 1) if ran[at]]
+        exchanges, read = ([at for at in mine if of[at]] for of in (shuffles, reads))
+        if not exchanges or (often := rounds(work, loop)) < 2.0:
+            continue
+        carried = set(code.carried(loop))
+        inside = {at: [use for use in code.readers[at] if use in loop and ran[use]] for at in mine}
+        onward: dict[int, list[int]] = {at: [] if at in carried else uses for at, uses in inside.items()}
+        made = {*exchanges, *reached(exchanges, onward.__getitem__)}
+        moved = {at for at in mine if stores[at] or work.barriers[at]}
+        if made & moved or not reached(read, onward.__getitem__).isdisjoint(exchanges):
+            # Warps hand one another what their lanes have reduced.
+            made |= reached(read, onward.__getitem__) | {*read} | moved
+        sums = made & carried
+        wanted = {use for at in sums for use in inside[at]} - carried
+        if sums and not wanted and all(_passes_on(work.sass[at]) for at in made):
+            keep[list(made - carried)] = 1.0 / often
+            own |= {at for at in made if shuffles[at] or stores[at] if made.isdisjoint(code.sources(at))}
+    rows, bars, passes = keep < 1.0, work.executed * work.barriers, work.data_passes
+    if not rows.any():
+        return None
+    fix = Fix(
+        keep=keep,
+        instructions={"fma": float(work.executed[[*own]].sum())},  # each lane adds what it has to its own
+        registers=len(own),
+        reasons={flow.BARRIER: share(bars @ keep, bars.sum()) if bars.any() else 1.0},
+        resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(passes @ keep, passes.sum())},
+    )
+    change = (
+        "Reduce once, behind the loop: lanes exchange what they have in each round, and nothing is wanted of it but "
+        "the sum or the extreme of all rounds. Keep each lane's own until then[| (a tensor that the loop carries, and "
+        "one tl.sum, tl.max or tl.min)]."
+    )
+    return Candidate(
+        cause="barriers",
+        variants=(Variant("reduced once, behind the loop", fix, change=change, plain=True),),
+        evidence=(work.of_all("what lanes exchange round by round", work.executed[rows]),),
+        attributed=np.where(rows, work.executed, 0.0),
+        least=0.03,
+    )
+
+
+def _passes_on(line: Sass) -> bool:
+    """Whether an instruction does no more with what lanes exchange than to reduce it, compare it, or hand it on."""
+    return bool(REDUCING.match(line.opcode)) or line.full.startswith(HANDS_ON)
+
+
 def _reducing(work: Work) -> Mask:
     """Shuffles whose values are added to, or compared with, a lane's own: of a sort, both stay."""
     shuffles = work.where(lambda line: line.opcode == "SHFL") & work.ran
@@ -492,36 +563,36 @@ def _resident(work: Work, more: int) -> float | None:
 
 
 def _steps(work: Work, bars: Mask) -> Mask:
-    """The steps of reductions and scans: short stretches between barriers that read and write shared memory only, and
-    of which several follow one another.
-    """
-    found, steps, places = np.zeros_like(bars), list[tuple[int, int]](), np.flatnonzero(bars).tolist()
+    """The steps of reductions and scans: short stretches between barriers that read and write shared memory only."""
+    found, places = np.zeros_like(bars), np.flatnonzero(bars).tolist()
     for first, last in itertools.pairwise(places):
         # A loop between two meetings (a search) does more than take another thread's value.
         whole = not any(first < loop.first and loop.last < last for loop in work.code.loops)
-        if last - first <= STEP and whole and _is_step(work, first, last):
-            steps.append((first, last))
-    ends = {last for _, last in steps}
-    for first, last in steps:
-        around = work.code.loop_of(last)
-        mine = [at for at in places if around is not None and at in around]
-        others = [at for at in mine if at not in ends]
-        if work.executed[others].sum() < work.executed[mine].sum() / 2.0 or not others:
+        if last - first <= STEP and whole and _is_step(work, range(first, last + 1)):
             found[first : last + 1] = True
     return found
 
 
-def _is_step(work: Work, first: int, last: int) -> bool:
-    lines = work.sass[first : last + 1]
-    read = [line for line in lines if _reads_shared(line)]
+def _is_step(work: Work, step: range) -> bool:
+    lines = [work.sass[at] for at in step]
+    read = [at for at in step if _reads_shared(work.sass[at])]
     left = [line for line in lines if _writes_shared(line)]
     # A step reads one other thread's values beside its own, and leaves as many for the next one.
     own = {line.operands[0] for line in work.sass if _writes_shared(line)}
-    others = sum(line.access_bytes for line in read if line.operands[1] not in own)
-    paired = read and left and others <= sum(line.access_bytes for line in left)
-    return bool(paired) and not any(
-        line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"
-        for line in lines
+    others = [at for at in read if work.sass[at].operands[1] not in own]
+    paired = read and left
+    paired = paired and sum(work.sass[at].access_bytes for at in others) <= sum(
+        line.access_bytes for line in left
+    )
+    # What all threads read alike is a pivot, and nothing that they combine.
+    forms = checked_forms(work)
+    pivot = bool(others) and all(at in forms and forms[at].form.address.uniform for at in others)
+    return bool(paired) and not (
+        pivot
+        or any(
+            line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"
+            for line in lines
+        )
     )
 
 

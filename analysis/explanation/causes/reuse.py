@@ -729,7 +729,9 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         keys = {"l2", "l2_in", "l2_out", "l2_tags"} & work.loads.keys()
         if any(work.loads[key].share >= FULL_L2 for key in keys):
             found = _fetched_again(work, flows)
-    if found is not None:
+    if found is not None and records is not None:
+        yield replace(found, variants=(*found.variants, *records.variants), rank=records.rank)
+    elif found is not None:
         yield found
     elif records is not None:
         yield replace(records, cause="cache_locality")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, SPECIFIC, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes import grid, tensor
-from gemmprof.analysis.explanation.causes.access import same_traffic
+from gemmprof.analysis.explanation.causes.access import of_sums, same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.code import address_forms, flow, latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, program, reached
@@ -22,7 +22,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
     neighbours_alike,
     ways_around,
 )
-from gemmprof.analysis.explanation.demands.footprint import looked_up_apart, rounds
+from gemmprof.analysis.explanation.demands.footprint import arrays, looked_up_apart, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL, L1_PASSES, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
@@ -279,7 +279,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     masked-off lanes execute what all do, only lanes that load anything; where tensor cores multiply that, no zeros,
     which fill shared memory, too. Where all threads of a block do the same, each takes one block's result; where all
     lanes do so value by value, they share out the rounds of the loop. Blocks (programs) of which a bound that each
-    loads once (a length, a count) lets nothing be stored end as soon as they know it.
+    loads once (a length, a count) lets nothing be stored end as soon as they know it. Where a few lanes' vectors hold
+    the row of a warp or block, several rows share it.
     """
     together = _whole_warps(work)
     if together is not None:
@@ -291,6 +292,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     if (found := next(filter(None, (way(work) for way in ways)), None)) is not None:
         yield found
     else:
+        yield from _short_rows(work)
         yield from _masked_off(work)
 
 
@@ -547,6 +549,65 @@ def _without_effect(work: Work) -> Candidate | None:
     )
 
 
+def _short_rows(work: Work) -> Iterator[Candidate]:
+    """A row that some lanes' vectors hold, given to a warp or a block: most of what those execute they do alike, or to
+    exchange one element each.
+
+    What a row needs, its lanes do, several rows at a time, and warps need not meet; what each element needs stays.
+    """
+    ran = work.ran
+    loads = work.global_loads & ran & evaluations(work).by_thread
+    known = [one for one in arrays(work) if loads[list(one.rows)].any()]
+    exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
+    looping = any(ran[loop.first] for loop in work.code.loops)
+    unknown = loads.sum() > loads[[row for one in known for row in one.rows]].sum()
+    if looping or unknown or not known or not exchanges.any():
+        return
+    # Where the data tell which lanes have a sum, runs of any length share a warp, and no row does.
+    stores = ran & work.where(lambda line: (line.is_store or line.is_atomic) and line.space != "shared")
+    if work.code.by_data[_who_comes_to(work, stores)].any():
+        return
+    meets = ran & work.where(lambda line: line.opcode == "BAR" or line.space == "shared")
+    threads = work.warps_of_block * WARP if meets.any() else WARP
+    lengths = [one.block if meets.any() else one.warp for one in known]
+    elements = max(lengths)
+    forms = {row: one.form for row, one in address_forms.checked_forms(work).items()}
+    wanted = [
+        length * one.width / max(one.width, min(_vector_of_a_row(forms[row], threads) for row in one.rows))
+        for one, length in zip(known, lengths, strict=True)
+    ]
+    lanes = 2.0 ** np.ceil(np.log2(max(1.0, *wanted)))
+    part = lanes / threads
+    if lanes > WARP or 2.0 * part > 1.0:
+        return
+    # What is made of each element before lanes exchange anything stays.
+    own = work.code.by_data & ~exchanges & ~of_sums(work) & work.where(lambda line: not line.space)
+    keep = np.where(own, max(part, min(1.0, elements / threads)), part)
+    met = set(np.flatnonzero(meets).tolist())
+    keep[list(met | serving(work, met))] = 0.0
+    launched = work.launched_warps * part / work.sms
+    fix = Fix(
+        keep=keep,
+        resources={**same_traffic(work, keep), "block_launch": part},
+        reasons={BARRIER: 0.0} if meets.any() else {},
+        warps=min(1.0, launched / (work.resident_warps or launched)),
+    )
+    yield Candidate(
+        cause="idle_threads",
+        variants=(Variant(f"{lanes:.0f} lanes a row", fix),),
+        change=(
+            f"Give a row to {lanes:.0f} lanes, each of which takes a vector of it at once, and {1.0 / part:.0f} rows "
+            f"to {'a block' if meets.any() else 'a warp'}: {threads} threads share one of {elements:.0f} elements now."
+        ),
+        evidence=(
+            derived("elements of a row / threads that share it", elements / threads),
+            *work.evidence(metrics.GRID_SIZE, metrics.stalled_per_issue("short_scoreboard")),
+        ),
+        attributed=np.where(exchanges | meets, work.executed, 0.0),
+        rank=SPECIFIC if elements < threads else LATENCY,  # no lane is idle that has an element of its own
+    )
+
+
 def _masked_off(work: Work) -> Iterator[Candidate]:
     """Lanes that a mask keeps from loading anything: Triton has no branch, they execute all that the others do. So do
     threads of torch's kernels to which a short row leaves nothing, when their block adds it up.
@@ -621,6 +682,13 @@ def _value_by_value(work: Work) -> Candidate | None:
         evidence=(work.of_all("what all lanes do alike", work.executed[inside]),),
         attributed=np.where(inside, work.executed, 0.0),
     )
+
+
+def _vector_of_a_row(form: address_forms.Form, threads: int) -> int:
+    """Bytes of the widest access that rows of so many threads begin at a multiple of."""
+    first = form.address.terms.get((), 0)
+    apart = 0 if isinstance(first, int) else int(np.gcd.reduce(first[::threads] - first[0]))
+    return vector(gcd(address_forms.row_granule(form), apart))
 
 
 def low_occupancy(work: Work) -> Iterator[Candidate]:

@@ -239,6 +239,19 @@ def test_what_only_its_own_thread_stores_and_loads_again_is_kept() -> None:
     assert not list(redundant_loads(once))
 
 
+def test_strips_of_shared_memory_that_a_thread_has_for_itself_fit_its_registers() -> None:
+    schedule, saved = study("sha256_schedule_array", "shared")  # a window of 16 words, one behind the other
+    (strips,) = shared_memory_bandwidth(schedule)
+    assert strips.variants[0].name == "registers, 16 a thread"
+    assert TimeModel(schedule).saves(strips.fix) == pytest.approx(saved["unrolled"], abs=0.1)
+    words = [one.form.index for one in checked_forms(schedule).values() if one.form.space == "shared"]
+    assert strips.fix.keep is not None and not strips.fix.keep[words].any()
+    # What others load, too, and a row that is chosen by loaded bytes, are no thread's registers.
+    tiled = work(one_launch(DATA / "ladder_simple.ncu-rep.xz", 0))
+    picked, _ = study("rc4_state_in_local", "shared", DATA / "blind7" / "h200")
+    assert not any(isinstance(key, int) for one in (tiled, picked) for key in own_places(one))
+
+
 def test_factors_from_shared_memory_are_told_where_its_data_stage_has_a_queue() -> None:
     """Each product of a sound field reads both of its factors there; warps wait for one another most of the time."""
     field, saved = study("loudspeaker_field_two_shared_reads_a_product", of=DATA / "blind11" / "h100")

@@ -260,6 +260,8 @@ def test_instructions_that_never_ran_stop_nothing(
         ("torch_remainder_of_long", "integer_arithmetic", "mask"),
         # Passes over one column, the first half of each in a loop of two rounds and the rest unrolled behind it.
         ("stacked_frames_read_six_times", "redundant_loads", "registers"),
+        # Four warps share 128 bytes, which eight lanes load at once.
+        ("triton_gates_four_warps_a_token", "idle_threads", "tile"),
         # 32 bits of a shift register, one after the other.
         ("scrambler_bit_at_a_time", "integer_arithmetic", "words"),
         # Remainders by a number, each of what the last one left: 64 bits wide, by the form of 2^31 - 1.
@@ -514,6 +516,26 @@ def test_what_a_blocks_rounds_update_at_the_same_computed_places_is_combined() -
     assert not list(global_atomics(combined))
 
 
+@pytest.mark.parametrize(
+    "name, side, fix",
+    [
+        ("radix_keys_straight_to_buckets", "", "sorted"),
+        ("radix_keys_straight_to_buckets", "ahead", "sorted"),
+        ("partition_cursor_atomic_each_key", "reserved", "ordered"),
+    ],
+)
+def test_what_goes_to_a_blocks_buckets_is_put_in_order_before_it_is_stored(
+    name: str, side: str, fix: str
+) -> None:
+    """A sector for each key, of which a block has sixteen for each of its buckets: they are told as runs."""
+    flawed, came = study(name, side)
+    (said,) = [one for one in explain(flawed).findings if one.cause == "uncoalesced_access"]
+    assert said.variants[0].name == "in order through shared memory"
+    assert said.saves == pytest.approx(1.0 - (1.0 - came[fix]) / (1.0 - came.get(side, 0.0)), abs=0.2)
+    in_order = detect(work(study(name, fix)[0]))
+    assert said.variants[0].name not in [way.name for one in in_order for way in one.variants]
+
+
 def test_keys_that_claim_a_place_are_nothing_to_add_up() -> None:
     """A compare-and-swap with a constant looks for a free place, its loop goes on to the next one; a sum's compares
     with what was read.
@@ -636,6 +658,14 @@ def test_bytes_that_lanes_share_begin_nowhere() -> None:
     """Six bits a result, in bytes that neighbours read, too: results of two bytes are stored one by one."""
     (first, *_) = explain(study("lattice_noise_bit_by_bit")[0]).findings
     assert first.cause == "narrow_access" and "8 elements" in first.change
+
+
+def test_bytes_of_shared_memory_are_told_as_words() -> None:
+    """Cells of a byte that neighbours read: what each cell takes beside its loads stays."""
+    (first, *_) = explain(study("automaton_a_barrier_of_32_warps_each_generation")[0]).findings
+    assert first.cause == "narrow_access" and "4 elements at once, a word of shared memory" in first.change
+    compared = explain(study("census_63_bytes_from_memory", "tile")[0])
+    assert all(one.saves < 0.15 for one in compared.findings)
 
 
 def test_pieces_that_a_thread_takes_one_by_one_are_told_as_a_vector() -> None:
@@ -1001,6 +1031,9 @@ def test_atomics_of_tritons_default_order_are_told_the_relaxed_one() -> None:
         ("triton_square_sum_small_programs", 0.002),
     ):
         assert saved(name, "global_atomics")["relaxed order"] == pytest.approx(came, abs=0.2)
+    # Nor need anything else be wrong with them.
+    parts = explain(study("triton_projection_144_tiles", "parts")[0]).findings[0]
+    assert parts.cause == "global_atomics" and [one.name for one in parts.variants] == ["relaxed order"]
     # A fence of the program's own publishes what others read.
     assert "relaxed order" not in saved("components_atomic_min", "global_atomics")
 
@@ -1740,6 +1773,20 @@ def test_a_search_between_two_barriers_is_no_step_of_a_reduction() -> None:
     """Ranks found by halves in shared memory, once between the block's two meetings."""
     said = {one.cause for one in explain(study("merge_runs_thread_each", "ranks")[0]).findings}
     assert "barriers" not in said
+
+
+def test_what_all_rounds_reduce_is_reduced_once() -> None:
+    """A minimum of each round's distances, of which only the least of all is wanted; not a score of each round, nor a
+    maximum that the round's exponentials are scaled by.
+    """
+    once = "reduced once, behind the loop"
+    ways = {one.cause: one for one in detect(work(study("triton_nearest_minimum_each_step")[0]))}
+    reduced = next(way for way in ways["barriers"].variants if way.name == once)
+    assert reduced.fix.keep is not None and reduced.fix.keep.min() == pytest.approx(1 / 256)
+    assert reduced.fix.registers > 0 and reduced.fix.instructions["fma"] > 0
+    for name in ("triton_negatives_scored_one_by_one", "triton_attention_four_warps"):
+        said = detect(work(study(name)[0]))
+        assert once not in {way.name for one in said for way in one.variants}
 
 
 def test_tiles_are_laid_out_anew_with_their_loads_and_stores() -> None:
