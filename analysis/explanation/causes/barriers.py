@@ -576,23 +576,19 @@ def _steps(work: Work, bars: Mask) -> Mask:
 def _is_step(work: Work, step: range) -> bool:
     lines = [work.sass[at] for at in step]
     read = [at for at in step if _reads_shared(work.sass[at])]
-    left = [line for line in lines if _writes_shared(line)]
+    left = sum(line.access_bytes for line in lines if _writes_shared(line))
     # A step reads one other thread's values beside its own, and leaves as many for the next one.
     own = {line.operands[0] for line in work.sass if _writes_shared(line)}
     others = [at for at in read if work.sass[at].operands[1] not in own]
-    paired = read and left
-    paired = paired and sum(work.sass[at].access_bytes for at in others) <= sum(
-        line.access_bytes for line in left
-    )
+    if not read or not left or sum(work.sass[at].access_bytes for at in others) > left:
+        return False
     # What all threads read alike is a pivot, and nothing that they combine.
     forms = checked_forms(work)
-    pivot = bool(others) and all(at in forms and forms[at].form.address.uniform for at in others)
-    return bool(paired) and not (
-        pivot
-        or any(
-            line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"
-            for line in lines
-        )
+    if others and all(at in forms and forms[at].form.address.uniform for at in others):
+        return False
+    return not any(
+        line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"
+        for line in lines
     )
 
 
