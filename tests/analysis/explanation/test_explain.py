@@ -18,6 +18,7 @@ from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.explanation.code.flow import program
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands.resources import loads
+from gemmprof.analysis.explanation.demands.rounds import with_counts
 from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
@@ -375,7 +376,7 @@ def test_no_statement_contradicts_its_report(recorded: ReadRecorded, report_name
                 assert read / float(times.replace(",", "")) > 0.9 * (profile.device.l2_bytes or 0), one.change
             # Loads that hardly any instruction is are no reason.
             if "of the loads that as many" in one.change:
-                counts = work(profile)
+                counts = with_counts(profile)
                 asks = counts.where(lambda line: line.is_load or line.opcode == "LDGSTS")
                 assert counts.executed[asks].sum() > 0.01 * counts.executed.sum(), one.change
             warps = re.findall(r"where (\d+) would fit", one.change)
