@@ -252,10 +252,14 @@ def _title(cause: str) -> str:
 
 @cache
 def findings_at(path: str, index: int) -> tuple[Finding, ...] | None:
-    """The findings of a launch of a report, the most to save first; None where nothing can be said of it."""
+    """The findings of a launch of a report, the most to save first; None where nothing can be said of it.
+
+    They rest on what was recorded: counts that can be worked out on one side alone would make findings come and go.
+    """
     profile = one_launch(path, index, source=True, units=True)
     # What explains takes longer to load than a list of baselines or of a history takes altogether.
-    from gemmprof.analysis.explanation.engine import explain
+    from gemmprof.analysis.explanation.demands.work import work
+    from gemmprof.analysis.explanation.engine import explain_work
 
-    found = None if profile is None else explain(profile)
+    found = None if profile is None else explain_work(work(profile.in_names_of_today()))
     return None if found is None or not (found.limit or found.findings) else found.findings

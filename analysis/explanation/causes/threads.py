@@ -356,7 +356,7 @@ def _all_alike(work: Work) -> Candidate | None:
         work.where(lambda line: line.is_atomic or line.opcode in ("BAR", "SHFL", "VOTE", "REDUX", "MATCH"))
         & ran
     )
-    if threads == 1 or not stores.any() or meets.any() or evaluations(work).by_thread[ran].any():
+    if threads <= 1 or not stores.any() or meets.any() or evaluations(work).by_thread[ran].any():
         return None
     keep = np.full(len(ran), 1.0 / (work.warps_of_block * WARP))
     return Candidate(
@@ -475,7 +475,7 @@ def _with_effect(work: Work) -> tuple[float, float, float] | None:
         )
     )
     launched = float(work.threads[0])
-    if switched is None or not effects.any() or not launched or tensor_copies(work).any():
+    if switched is None or not switched[effects].any() or not launched or tensor_copies(work).any():
         return None
     telling = _who_comes_to(work, effects)
     if code.by_data[telling].any():
