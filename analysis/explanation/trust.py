@@ -61,6 +61,7 @@ def of_several(profile: KernelProfile) -> str:
 def _missing(work: Work) -> Iterator[str]:
     profile = work.profile
     have = profile.metrics
+    seen = metrics.INSTRUCTIONS_BY_ADDRESS in profile.instances and not work.worked_out
     wanted = {
         "how busy each unit was": (
             any(key in work.loads for key in ("issue", "l1_data")),
@@ -74,10 +75,7 @@ def _missing(work: Work) -> Iterator[str]:
             bool(work.reason_shares),
             "--section WarpStateStats --section SourceCounters",
         ),
-        "which instructions ran and stalled": (
-            metrics.INSTRUCTIONS_BY_ADDRESS in profile.instances and not work.worked_out,
-            "--section SourceCounters",
-        ),
+        "which instructions ran and stalled": (seen, "--section SourceCounters"),
         "how many warps were resident": (work.resident_warps is not None, "--section Occupancy"),
         "launch statistics": (metrics.GRID_SIZE in have, "--section LaunchStats"),
     }
@@ -87,9 +85,8 @@ def _missing(work: Work) -> Iterator[str]:
             word for option in absent.values() for word in option.split() if word[0] != "-"
         )
         options = " ".join(f"--section {section}" for section in sections)
-        unseen = metrics.INSTRUCTIONS_BY_ADDRESS not in profile.instances or work.worked_out
         yield (
-            f"Not collected: {', '.join(absent)}. {UNSEEN if unseen else 'Findings that need it are left out.'} "
+            f"Not collected: {', '.join(absent)}. {'Findings that need it are left out.' if seen else UNSEEN} "
             f"ncu {'--set full' if len(sections) > FEW_SECTIONS else options} brings it."
         )
         yield from _from_the_launch(profile)

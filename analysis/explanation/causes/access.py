@@ -37,6 +37,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
     shared_by_neighbours,
 )
 from gemmprof.analysis.explanation.demands.footprint import (
+    WORD,
     Reuse,
     arrays,
     computing,
@@ -53,13 +54,13 @@ from gemmprof.gpu.arch import WARP
 
 WIDE = 16
 """Bytes of the widest access of a thread."""
-FULL_WORD = 4
 """Bytes below which an access is narrow whatever else limits."""
 GAPLESS = 0.8
 """Share of a warp's bytes, from its first to its last, from which on nothing is left out on purpose."""
 MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of coalescing."""
 APART = 1.9
+COALESCED = "neighbouring threads at neighbouring addresses"
 """Sectors over what the bytes fill, from which on lanes lie apart: every second word. What touches fewer are rows that
 begin off a border, as those of a tile with its rim do.
 """
@@ -68,7 +69,7 @@ LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
 HELD_UP = 0.01  # of the time, from which on it is said that stores hold their warps up: as digits are shown
 OF_ONE = 0.75  # of the sectors that are touched, those that DRAM moves, from which on none is touched twice
 RUN = 4
-OF_A_RUN = RUN / (1.0 + (RUN - 1.0) * FULL_WORD / SECTOR)
+OF_A_RUN = RUN / (1.0 + (RUN - 1.0) * WORD / SECTOR)
 """Words side by side, and how many of them lie in each sector that they touch, wherever they begin: for fewer, no lanes
 share a place.
 """
@@ -119,7 +120,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         cause="uncoalesced_access",
         variants=(
             Variant(
-                "neighbouring threads at neighbouring addresses",
+                COALESCED,
                 Fix(resources=factors, latency=waits, stalled=gone, regular=regular),
                 most=work.within(np.where(wasteful, 0.0, waits)),
                 up_to=_of_nobody_else(work),
@@ -159,7 +160,7 @@ def _wasteful(work: Work) -> Mask:
             off_a_border = there is not None and bool(places) and there.fewest <= filled
             wasteful[index] = not (off_a_border or _shares_its_sectors(work, form))
     # Bytes and halves that a thread of Triton's takes one by one are no lanes apart, but a vector that is missing.
-    wasteful &= ~((_taken_apart(work) > 0) & (work.widths < FULL_WORD))
+    wasteful &= ~((_taken_apart(work) > 0) & (work.widths < WORD))
     return wasteful & ~gathers(work, wasteful) if wasteful.any() else wasteful
 
 
@@ -326,7 +327,7 @@ def in_runs(work: Work) -> Candidate | None:
         rows[at] = any(work.sass[one].space == "shared" for one in work.code.placed_by(at))
     blocks = work.profile.launch.blocks
     moved = float((work.threads * work.widths)[rows].sum())
-    runs = blocks * work.shared_bytes / FULL_WORD
+    runs = blocks * work.shared_bytes / WORD
     stays = share(moved / SECTOR + runs, work.global_sectors[rows].sum())
     if not 0.0 < stays <= 1.0 / APART:
         return None
@@ -504,14 +505,13 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, flo
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
     factors["l1_data"] = share(shared + float(tags.sum()), shared + float(work.global_tags.sum()))
     # Values come to the registers line by line, and no faster than a word for each lane.
-    back = work.loads.get("l1_writeback")
-    if back is not None and back.busy:
+    if back := work.busy_cycles("l1_writeback"):
         from_shared = work.shared_wavefronts[work.where(lambda line: line.is_load)].sum()
-        least = (work.executed * np.maximum(1.0, work.widths / FULL_WORD))[loads].sum() + from_shared
+        least = (work.executed * np.maximum(1.0, work.widths / WORD))[loads].sum() + from_shared
         lines = share(
             from_shared + float(tags[loads].sum()), from_shared + float(work.global_tags[loads].sum())
         )
-        factors["l1_writeback"] = min(1.0, max(lines, share(least, back.busy * work.elapsed * work.sms)))
+        factors["l1_writeback"] = min(1.0, max(lines, share(least, back)))
     return factors
 
 
@@ -715,8 +715,8 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(rows, work.executed * (1.0 - keep), 0.0),
         # A word of four bytes is what most kernels move: any other flaw is the better name.
-        rank=SPECIFIC if bytes_each < FULL_WORD else LATENCY,
-        yields=0.5 if bytes_each < FULL_WORD else 0.3,
+        rank=SPECIFIC if bytes_each < WORD else LATENCY,
+        yields=0.5 if bytes_each < WORD else 0.3,
     )
 
 
@@ -743,11 +743,11 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     around &= ~computing(work) & ~work.where(lambda line: line.space in ("global", "shared", "local"))
     around &= work.code.by_data | ~_places_of_its_own(work, narrow)
     # What is made of a word stays; of bytes several are made at once.
-    words = np.flatnonzero(narrow & work.where(lambda line: line.fetches) & (work.widths >= FULL_WORD))
+    words = np.flatnonzero(narrow & work.where(lambda line: line.fetches) & (work.widths >= WORD))
     around[list(reached(words.tolist(), work.code.readers.__getitem__))] = False
     for loop in loops:
         here = np.array([one == loop for one in loop_of])
-        if _bytes_each(work, narrow & here) >= FULL_WORD:
+        if _bytes_each(work, narrow & here) >= WORD:
             around &= ~(here & work.code.by_data)
     keep[around] = ratio
     warps, fewer = 1.0, {}
@@ -776,7 +776,7 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     resources = {**same_traffic(work, keep), **fewer}
     # Of bytes several are made at once, but each still has its atomic; what is made of a word stays.
     atomics = work.where(lambda line: line.is_atomic)
-    stays = keep if bytes_each >= FULL_WORD else (atomics | retries_of(work, atomics)).astype(np.float64)
+    stays = keep if bytes_each >= WORD else (atomics | retries_of(work, atomics)).astype(np.float64)
     fewest, most = work.widths[narrow].min(), work.widths[narrow].max()
     each = f"{most:.0f} byte{'' if most == 1 else 's'}"
     each = each if fewest == most else f"{fewest:.0f} to {each}"
@@ -809,7 +809,7 @@ def _registers_of_elements(work: Work, narrow: Mask) -> int:
     made = np.flatnonzero(code.by_data & evaluations(work).by_thread & work.ran).tolist()
     words = np.array(live_results(code, frozenset(moved)))
     others = np.array(live_results(code, frozenset(made) - moved))
-    in_vectors, more = WIDE / max(FULL_WORD, _bytes_each(work, narrow)), np.zeros(len(words))
+    in_vectors, more = WIDE / max(WORD, _bytes_each(work, narrow)), np.zeros(len(words))
     for at in rows:
         loop = code.loop_of(at)
         rounds_beside = beside[loop, forms[at].form.base] if loop and at in forms else 1
@@ -897,7 +897,7 @@ def _shared_words(work: Work) -> Iterator[Variant]:
     rows, each = np.zeros(len(work.sass), dtype=bool), 0
     for at, one in checked_forms(work).items():
         form, line = one.form, work.sass[at]
-        if form.space != "shared" or not 0 < form.width < FULL_WORD or line.is_atomic or form.offsets is None:
+        if form.space != "shared" or not 0 < form.width < WORD or line.is_atomic or form.offsets is None:
             continue
         steps = np.diff(np.sort(warps_of(form.offsets), axis=1), axis=1)
         rows[at] = work.executed[at] > 0 and 2 * int((steps == form.width).sum()) > steps.size
@@ -905,13 +905,13 @@ def _shared_words(work: Work) -> Iterator[Variant]:
     passes = work.data_passes
     if not each or 2.0 * float(passes[rows].sum()) < float(passes.sum()):
         return
-    keep = np.where(work.code.by_data & ~work.barriers & ~rows, 1.0, each / FULL_WORD)
+    keep = np.where(work.code.by_data & ~work.barriers & ~rows, 1.0, each / WORD)
     keep[work.where(lambda line: line.space in ("global", "local"))] = 1.0
     yield Variant(
         "words of shared memory",
         Fix(keep=keep, resources=dict.fromkeys(BELOW_L1, 1.0), warps=1.0),
         change=(
-            f"Let a thread take {FULL_WORD / each:.0f} elements at once, a word of shared memory: its loads and stores "
+            f"Let a thread take {WORD / each:.0f} elements at once, a word of shared memory: its loads and stores "
             f"there move {each} byte{'s' if each > 1 else ''} each."
         ),
         of_threads=True,
@@ -960,11 +960,11 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array, Array]:
                 if forms[0].kind == LOOK_UP:
                     now = [LOOK_UP_CYCLES[checked[row].form.width] for row in rows]
                     cycles[rows] = LOOK_UP_CYCLES[size] / np.array(now)
-        in_words = 1.0 if size >= FULL_WORD else _in_words(work, forms)
+        in_words = 1.0 if size >= WORD else _in_words(work, forms)
         if in_words < 1.0:
             rows = [form.index for form in forms]
             keep[rows], picked[rows] = in_words, 1.0 + in_words
-            widest = max(widest, FULL_WORD)
+            widest = max(widest, WORD)
     return keep, widest, padded, cycles, picked
 
 
@@ -975,11 +975,11 @@ def _in_words(work: Work, forms: Sequence[Form]) -> float:
     width, loop = forms[0].width, work.code.loop_of(forms[0].index)
     places = {constant(form) for form in forms}
     run = float(len(places) * width)
-    if width >= FULL_WORD or max(places) - min(places) + width > run or not work.sass[forms[0].index].is_load:
+    if width >= WORD or max(places) - min(places) + width > run or not work.sass[forms[0].index].is_load:
         return 1.0
     if loop is not None and abs(forms[0].step(loop) or 0) == run:
         run *= rounds(work, loop)
-    return (run + FULL_WORD - 1.0) / FULL_WORD * width / run
+    return (run + WORD - 1.0) / WORD * width / run
 
 
 def vector(multiple: int) -> int:

@@ -36,6 +36,7 @@ CONVERTED = 0.1
 IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
 MOSTLY = 0.5  # share of what a block executes from which on it does little else
 FLOATS = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX")
+IN_SINGLE = "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
 # What moves, picks or exchanges one of the two registers that hold an FP64 value (IMAD where it only moves).
 HALVES = frozenset({"MOV", "UMOV", "SEL", "FSEL", "LOP3", "SHFL", "IMAD"})
 # Times that a conversion from or to 64 bits keeps the special-function unit for each of another one: 16
@@ -88,7 +89,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
             "Write constants as FP32 (1.0f) and call the f-functions: FP32 values are converted to FP64 and "
             f"back ({share(converted, d_count):.1f} conversions an FP64 instruction)."
             if converted > CONVERTED * d_count
-            else "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
+            else IN_SINGLE
         ),
         evidence=(
             work.of_all("FP64 instructions", d_count),

@@ -21,7 +21,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
-from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_along, met_in_block
+from gemmprof.analysis.explanation.demands.footprint import WORD, distinct, distinct_along, met_in_block
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, LAUNCHING
 from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, Fix
@@ -38,7 +38,7 @@ BEFORE = 4.0
 # Blocks that the GPU holds, over those of the grid, above which a loop over the grid saves little.
 FEWER = 0.5
 DENSE = 0.8  # share of its sectors' bytes that an atomic updates, from which on a warp adds a row of words
-WORDS_OF_A_SECTOR = SECTOR / 4.0
+WORDS_OF_A_SECTOR = SECTOR / WORD
 FENCE = "membar"  # the warps' state
 FENCES = ("MEMBAR", "ERRBAR", "CGAERRBAR")  # what a fence is made of
 MOST_BLOCKS = 256  # along an axis, of which is asked which go to the same places
@@ -72,6 +72,10 @@ def _claims(work: Work, atomics: Mask) -> Mask:
     return found
 
 
+def _in_memory(work: Work) -> Mask:
+    return work.where(lambda line: line.is_atomic and line.space == "global")
+
+
 def global_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on global memory combined in the warp or block first.
 
@@ -102,7 +106,7 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     ways += [vectors] if vectors else []
     ways += [_added_by_the_memory(work, sums)] if sums else []
     if ways and not found:
-        added = work.where(lambda line: line.is_atomic and line.space == "global")
+        added = _in_memory(work)
         yield Candidate(
             cause="global_atomics",
             variants=tuple(ways),
@@ -114,7 +118,7 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
 
 def _fewer(work: Work) -> Iterator[Candidate]:
     """The ways to make fewer of them."""
-    atomics = work.where(lambda line: line.is_atomic and line.space == "global") & work.ran
+    atomics = _in_memory(work) & work.ran
     if not atomics.any():
         return
     executed = float(work.executed[atomics].sum())
@@ -292,7 +296,7 @@ def _in_vectors(work: Work) -> Variant | None:
                 places = range(first, first + 4 * many, 4)
                 if first % (4 * many) == granule % (4 * many) == 0 and all(place in rows for place in places):
                     keep[[rows.pop(place) for place in places][1:]] = 0.0
-    sectors = work.global_sectors * work.where(lambda line: line.is_atomic and line.space == "global")
+    sectors = work.global_sectors * _in_memory(work)
     stays, flows = share(sectors @ keep, sectors.sum()), traffic(work)
     if keep.all() or not stays:
         return None

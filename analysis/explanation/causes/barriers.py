@@ -12,13 +12,12 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
-from gemmprof.analysis.explanation.causes.access import FULL_WORD
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, constant
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
-from gemmprof.analysis.explanation.demands.footprint import rounds, serving
+from gemmprof.analysis.explanation.demands.footprint import WORD, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import ALU, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -36,9 +35,8 @@ STEP = 36  # instructions between two barriers up to which they may be a step of
 EXCHANGE = 4.0
 # Instructions for each value: its maximum and its mask; its comparison and the count.
 A_ROUND, A_BIT = 3.0, 2.0
-OF_AN_EXCHANGE = (
-    2.0  # instructions for each shuffle of a sort: the smaller and the larger one, of which one is kept
-)
+# For each shuffle of a sort: the smaller and the larger one, of which one is kept.
+OF_AN_EXCHANGE = 2.0
 REDUCING = re.compile("[FDH](ADD|MNMX|MUL)|V?I(ADD|MNMX)|LOP3")
 # What hands on what lanes exchange, or chooses of it.
 HANDS_ON = (
@@ -239,7 +237,7 @@ def _sorted_by_warps(work: Work, waits: _Waits) -> Variant | None:
         exchanges[first + 1 : last + 1] = _in_place(work.sass[first + 1 : last])
     bars, moved = exchanges & waits.bars, exchanges & work.where(lambda line: line.space == "shared")
     reads, met = exchanges & work.where(_reads_shared), float(work.executed[bars].sum())
-    own = share(float((work.switched_on * work.widths)[reads].sum()) / FULL_WORD, met)  # values of a warp
+    own = share(float((work.switched_on * work.widths)[reads].sum()) / WORD, met)  # values of a warp
     levels = math.log2(max(1.0, own * work.warps_of_block))
     steps = levels * (levels + 1.0) / 2.0
     if not met or steps * work.launched_warps != met:
@@ -416,14 +414,14 @@ def selected(work: Work) -> Variant | None:
     swaps = np.flatnonzero(work.where(lambda line: line.opcode == "SHFL") & ran & ~reducing).tolist()
     # What a reduction makes of all of them, each masked but that of the rank, is one.
     onward = list(reached(swaps, lambda at: () if reducing[at] else readers[at]))
-    words, loads = np.maximum(1.0, work.widths / FULL_WORD), work.global_loads & ran
+    words, loads = np.maximum(1.0, work.widths / WORD), work.global_loads & ran
     of_program = [float((work.switched_on * words)[rows].sum()) / blocks for rows in (loads, stores)]
     several, kept = of_program[0], of_program[1] if stores[onward].any() else 1.0
     network = work.where(lambda line: line.space == "shared") | work.barriers
     network[onward] = True
     network &= ran & ~stores
     executed = float(work.executed[network].sum())
-    by_bits = A_BIT * 8.0 * float(work.widths[loads].min(initial=FULL_WORD))
+    by_bits = A_BIT * 8.0 * float(work.widths[loads].min(initial=WORD))
     left = several / WARP * blocks * (by_bits if kept == 1.0 else A_ROUND * kept)
     if not swaps or 2.0 * executed < work.total_executed or left >= executed:
         return None

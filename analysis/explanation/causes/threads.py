@@ -352,10 +352,7 @@ def _all_alike(work: Work) -> Candidate | None:
     """
     threads, ran = work.profile.launch.threads_per_block, work.ran
     stores = work.where(lambda line: line.is_store and line.space == "global") & ran
-    meets = (
-        work.where(lambda line: line.is_atomic or line.opcode in ("BAR", "SHFL", "VOTE", "REDUX", "MATCH"))
-        & ran
-    )
+    meets = work.where(lambda line: line.is_atomic or line.opcode in ("BAR", *MEET)) & ran
     if threads <= 1 or not stores.any() or meets.any() or evaluations(work).by_thread[ran].any():
         return None
     keep = np.full(len(ran), 1.0 / (work.warps_of_block * WARP))
@@ -375,10 +372,9 @@ def _passes_of_whole_warps(work: Work, filled: float) -> float:
     """What stays of L1's passes where warps are filled: a request of more lanes touches no more lines for each of them
     than now, and none of its own where they share lines.
     """
-    passes, lanes = (
-        work.data_passes if work.program is not None else np.zeros(0),
-        np.maximum(work.threads, 1.0),
-    )
+    if work.program is None:
+        return 1.0
+    passes, lanes = work.data_passes, np.maximum(work.threads, 1.0)
     return share(np.sum(passes * np.clip(passes / lanes, filled, 1.0)), passes.sum()) or 1.0
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
-from gemmprof.analysis.explanation.causes.access import APART
-from gemmprof.analysis.explanation.causes.arithmetic import FLOATS
+from gemmprof.analysis.explanation.causes.access import APART, COALESCED
+from gemmprof.analysis.explanation.causes.arithmetic import FLOATS, IN_SINGLE
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.address_forms import LINE
 from gemmprof.analysis.explanation.demands.resources import FULL, WARPS_A_CYCLE
@@ -20,6 +20,7 @@ from gemmprof.analysis.sections.by_line import by_address
 from gemmprof.gpu.arch import WARP
 
 WIDE_WORD = 8  # bytes of an FP64 value
+HOW = "which index runs along threadIdx.x, store structures as arrays, or go through shared memory."
 
 
 def unseen_accesses(work: Work) -> Iterator[Candidate]:
@@ -27,10 +28,9 @@ def unseen_accesses(work: Work) -> Iterator[Candidate]:
 
     Fixed as where the code is seen, but for what loads wait: nobody knows which of these are loads.
     """
-    l1 = work.loads.get("l1_data")
-    if work.program is not None or l1 is None or not l1.busy or not work.elapsed:
+    passes = work.busy_cycles("l1_data")
+    if work.program is not None or not passes:
         return
-    passes = l1.busy * work.elapsed * work.sms
     yield from _coalesced(work, passes)
     yield from _without_conflicts(work, passes)
 
@@ -57,15 +57,10 @@ def unseen_passes(work: Work) -> Iterator[Candidate]:
     wider = f"Give blocks more threads along x ({along} now), or swap" if along < WARP else "Swap"
     yield Candidate(
         cause="uncoalesced_access",
-        variants=(
-            Variant(
-                "neighbouring threads at neighbouring addresses", Fix(resources={"l1_data": fewest / each})
-            ),
-        ),
+        variants=(Variant(COALESCED, Fix(resources={"l1_data": fewest / each})),),
         change=(
             f"Let neighbouring threads take neighbouring addresses: a request takes {each:.1f} passes through L1 or "
-            f"more where {fewest:.0f} would hold its bytes. {wider} which index runs along threadIdx.x, store "
-            "structures as arrays, or go through shared memory."
+            f"more where {fewest:.0f} would hold its bytes. {wider} {HOW}"
         ),
         evidence=work.evidence(metrics.BUSY["l1_data"][0], *metrics.BUSY["lsu"]),
     )
@@ -94,7 +89,7 @@ def unseen_doubles(work: Work) -> Iterator[Candidate]:
         change=(
             "Write constants as FP32 (1.0f) and call the f-functions: its code converts FP32 values to FP64 and back."
             if narrowed and not wide
-            else "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
+            else IN_SINGLE
         ),
         evidence=(
             *(
@@ -132,11 +127,10 @@ def _coalesced(work: Work, passes: float) -> Iterator[Candidate]:
     fix = Fix(resources={"l1_data": 1.0 - min(1.0, gone / passes), **dict.fromkeys(BELOW_L1, stays)})
     yield Candidate(
         cause="uncoalesced_access",
-        variants=(Variant("neighbouring threads at neighbouring addresses", fix),),
+        variants=(Variant(COALESCED, fix),),
         change=(
             f"Let neighbouring threads take neighbouring addresses: {requests:,} requests touch "
-            f"{touched / requests:.0f} sectors each where {needed / requests:.0f} would hold the bytes. Swap which "
-            "index runs along threadIdx.x, store structures as arrays, or go through shared memory."
+            f"{touched / requests:.0f} sectors each where {needed / requests:.0f} would hold the bytes. Swap {HOW}"
         ),
         evidence=(
             derived("sectors per request", touched / requests, "sector"),

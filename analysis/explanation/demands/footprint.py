@@ -109,9 +109,8 @@ def arrays(work: Work, space: str = "global") -> tuple[Reuse, ...]:
     found = [_array(work, forms, forms[0].parameters in own_places(work)) for forms in several]
     if space == "global":
         return tuple(_with_far_ones(work, several, found))
-    return tuple(
-        replace(one, spread={}) for one in found
-    )  # vectors meet in no bank, however far lanes lie apart
+    # Vectors meet in no bank, however far lanes lie apart.
+    return tuple(replace(one, spread={}) for one in found)
 
 
 @dataclass(frozen=True)

@@ -101,9 +101,8 @@ def _ways(whole: Work, code: flow.Program) -> Iterator[Array]:
 
 def _counted(whole: Work, key: str, rate: float | None = None) -> float | None:
     """Warp instructions that a unit began in the whole launch."""
-    load = whole.loads.get(key)
-    rate = WARPS_A_CYCLE.get(key, 1.0) if rate is None else rate
-    return None if load is None else load.busy * rate * whole.elapsed * whole.sms
+    cycles = whole.busy_cycles(key)
+    return None if cycles is None else cycles * (WARPS_A_CYCLE.get(key, 1.0) if rate is None else rate)
 
 
 def _agreeing(whole: Work, code: flow.Program, executed: Array) -> Work | None:
@@ -154,13 +153,12 @@ def _moved(found: Work, lanes: float) -> dict[str, Array] | None:
         told_by = code.of_place(at) | set(code.producers(at, when.lstrip("!")) if when else ())
         if code.by_loads[list(told_by)].any():
             return None
-        full = max(1.0, lanes * form.width / SECTOR)
         if form.space == "global":
             there, lines = touched(form, SECTOR), touched(form, LINE)
             if there is None or lines is None:
                 return None
             sectors[at], tags[at] = often * there.fewest_mean, often * lines.fewest_mean
-            ideal[at] = often * full
+            ideal[at] = often * max(1.0, lanes * form.width / SECTOR)
         elif not found.sass[at].is_atomic and form.width <= WIDEST:
             if (expected := passes(form)) is None:
                 return None

@@ -135,10 +135,9 @@ def traffic(work: Work) -> Traffic:
 
 def _filled(work: Work) -> float:
     """Sectors that came from L2 to all SMs by the share of the peak that they are; 0 where nobody knows."""
-    load, limits = work.loads.get("l2_to_l1"), LIMITS.get(work.profile.device.compute_capability)
-    if load is None or limits is None or not limits.filled_sectors:
-        return 0.0
-    return load.busy * limits.filled_sectors * work.elapsed * work.sms
+    limits = LIMITS.get(work.profile.device.compute_capability)
+    a_cycle = limits.filled_sectors if limits is not None else None
+    return (work.busy_cycles("l2_to_l1") or 0.0) * (a_cycle or 0)
 
 
 # --- Stores that stall their warps ------------------------------------------------------------------------------------

@@ -84,6 +84,11 @@ class Work:
         """SMs that the launch could use."""
         return self.number(metrics.SM_COUNT) or float(self.profile.device.sm_count or 1)
 
+    def busy_cycles(self, key: str) -> float | None:
+        """Cycles in which all SMs together had a resource at its peak rate; None where nobody counted."""
+        load = self.loads.get(key)
+        return None if load is None else load.busy * self.elapsed * self.sms
+
     @property
     def duration(self) -> float | None:
         """Nanoseconds under the profiler."""
@@ -366,8 +371,7 @@ class Work:
         past = self.where(lambda line: line.opcode == "LDGSTS" and "BYPASS" in line.modifiers)
         tags = np.where(copies, 0.0, self.global_tags)
         shared = self.shared_wavefronts
-        if past.any() and (load := self.loads.get("l1_data")) is not None:
-            counted = load.busy * self.elapsed * self.sms
+        if past.any() and (counted := self.busy_cycles("l1_data")) is not None:
             others = float(shared[~past].sum() + tags.sum())
             shared = np.where(
                 past, shared * min(1.0, max(0.0, counted - others) / max(1.0, shared[past].sum())), shared
@@ -499,9 +503,9 @@ def indexed_constants(work: Work) -> Mask:
 def constant_turns(work: Work) -> Array:
     """Cycles of the constant cache: one a load, and for those at computed places alike what was counted beyond."""
     found = np.where(work.where(lambda line: line.opcode in CONSTANT_LOADS), work.executed, 0.0)
-    loads, busy = indexed_constants(work), work.loads.get("idc")
+    loads, busy = indexed_constants(work), work.busy_cycles("idc")
     if loads.any() and busy is not None:
-        turns = busy.busy * work.elapsed * work.sms - float(found[~loads].sum())
+        turns = busy - float(found[~loads].sum())
         found[loads] *= max(1.0, turns / float(found[loads].sum()))
     return found
 

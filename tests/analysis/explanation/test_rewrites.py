@@ -898,10 +898,21 @@ def test_a_tile_that_is_loaded_once_is_waited_for_by_all_warps_of_its_block() ->
 
 
 def test_steps_that_are_no_reduction_do_not_halve() -> None:
-    """255 steps of a tree, two barriers each: one of two, and no reduction."""
+    """255 steps of a tree, two barriers each: one of two, or a warp that does the block's work; no reduction."""
     said, (_, came) = found("binomial_tree_two_barriers", "barriers"), study("binomial_tree_two_barriers")
     ways = {one.name: one.saves for one in said.variants}
     assert ways["one barrier a step"] == pytest.approx(came["two_buffers"], abs=0.03)
+    assert said.variants[0].name.startswith("a warp in place of a block")
+    assert said.saves == pytest.approx(came["warp"], abs=0.2)
+
+
+@pytest.mark.parametrize("registers, ways", [(200, 1), (250, 0)])
+def test_a_warp_takes_a_blocks_values_only_where_its_registers_hold_them(registers: int, ways: int) -> None:
+    """The tree's block has eight values a lane: a thread of 250 registers has no room for them."""
+    launch = study("binomial_tree_two_barriers")[0]
+    full = work(replace(launch, launch=replace(launch.launch, registers_per_thread=registers)))
+    names = [way.name for one in barriers(full) for way in one.variants]
+    assert sum(name.startswith("a warp in place of a block") for name in names) == ways
 
 
 def test_a_divisions_subroutine_goes_with_its_calls() -> None:
