@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.explanation.prediction import calibration
-from gemmprof.analysis.explanation.trust import NOT_PROFILED, UNSEEN, WAITS, mostly_launching
+from gemmprof.analysis.explanation.trust import NOT_PROFILED, UNLIKE, UNSEEN, WAITS, mostly_launching
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.session import Session
@@ -161,6 +161,7 @@ def _end(explanation: Explanation) -> str:
             where = " Exposed latency is waiting that no other warp fills: the lines with most samples show where."
         return f"{nothing}. What would need most of its time alone: {parts}.{where}"
     said = DEBUG_BUILD in explanation.levers or NOT_PROFILED in explanation.trust
+    said |= any(line.startswith(UNLIKE) for line in explanation.trust)
     return "" if said else "Too little was collected to say what limits it."
 
 

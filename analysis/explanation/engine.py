@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY,
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
-from gemmprof.analysis.explanation.trust import WAITS, doubts, runs_unlike
+from gemmprof.analysis.explanation.trust import WAITS, counts_unlike, doubts, runs_unlike
 from gemmprof.analysis.sections.by_line import Code, base_name
 from gemmprof.model import NOTABLE, AtLimit, CodePlace, Explanation, Finding, KernelProfile, Rewrite
 
@@ -112,7 +112,7 @@ def explain_work(found: Work) -> Explanation:
     together = limit = None
     if levers.is_debug_build(profile):
         pass  # said once, and nothing of code that nobody means to run
-    elif profile.workload == "kernel" and found.elapsed > 0 and model.known:
+    elif profile.workload == "kernel" and found.elapsed > 0 and model.known and not counts_unlike(found):
         predictor = Predictor(model)
         everything = weigh(found, predictor)
         weighed = _said(everything, predictor)

@@ -121,6 +121,14 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
 
 # The toolkit's random numbers on the device: a header, whose code stands in the kernel.
 _GENERATORS = re.compile(r"\bcurand\w*\.h$")
+# A kernel that only sets up states of generators which skip ahead (Philox's do not).
+_SETTING_UP = re.compile(
+    r"^[^(]*(?:init|set_?up|seed)[^(]*\(.*\bcurandState(?:XORWOW|MRG32k3a|_t)?\b", re.IGNORECASE
+)
+FEWER_GENERATORS = (
+    "Set up fewer of cuRAND's generators: curand_init skips ahead by tables, for each thread anew. Let a thread draw "
+    "more numbers, keep the states between launches, or take Philox4_32_10, which starts at once."
+)
 
 
 def _of_generators(work: Work, everything: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -142,11 +150,7 @@ def _of_generators(work: Work, everything: Sequence[Candidate]) -> Iterator[Cand
         yield replace(
             mine[0],
             variants=(Variant("fewer generators", fix, up_to=True),),
-            change=(
-                "Set up fewer of cuRAND's generators: curand_init skips ahead by tables, for each thread anew. Let a "
-                "thread draw more numbers, keep the states between launches, or take Philox4_32_10, which starts at "
-                "once."
-            ),
+            change=FEWER_GENERATORS,
         )
 
 
@@ -255,6 +259,8 @@ def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...
     owner, name = owner_of(profile), profile.name
     if is_debug_build(profile):
         return (DEBUG_BUILD,)
+    if owner.editable and not said and _SETTING_UP.search(name):
+        return (FEWER_GENERATORS,)
     if owner.key == "torch":
         found = next((sentence for pattern, sentence in _OPERATORS if pattern.search(name)), "")
         return (found,) if found else ()  # the first that matches may have no sentence

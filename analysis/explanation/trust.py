@@ -16,12 +16,13 @@ from gemmprof.model import Explanation, KernelProfile
 
 FEW_SAMPLES = 300  # samples below which shares of lines and states are rough
 SHORT = 5000.0  # nanoseconds below which the launch itself is a large part of the time
-HALF = 0.5  # of a short launch, below which what it does is not what it takes
+HALF = 0.5  # of a short launch, below which what it does is not what it takes; of instructions, another run's
 WAITS = "exposed latency"  # among what the time consists of: warps' waits that nothing hides
 DISAGREE = 0.1  # relative difference between passes from which on a word is said
 OVER = 101.0  # per cent of a peak above which a value is remarked on
 FEW_SECTIONS = 2  # so many are named one by one
 UNSEEN = "Most causes show in these alone, and what is told may bring much less."
+UNLIKE = "Its passes disagree"  # on what the launch did
 NOT_PROFILED = "ncu could not profile it: none of its counters has a value. What ncu printed then says why."
 
 
@@ -179,14 +180,30 @@ def runs_unlike(work: Work) -> str:
         first, second = work.number(one), work.number(other)
         if first and second and abs(first - second) / max(first, second) > DISAGREE:
             return (
-                f"Its passes disagree: {one} is {first:,.0f}, {other} is {second:,.0f} cycles. The kernel "
+                f"{UNLIKE}: {one} is {first:,.0f}, {other} is {second:,.0f} cycles. The kernel "
                 "does not run alike each time; profile it again."
             )
     return ""
 
 
+def counts_unlike(work: Work) -> str:
+    """That instructions were counted in a run of other work than the one that the units were in; '' where not."""
+    units = work.number(metrics.INSTRUCTIONS_EXECUTED)
+    if work.program is None or work.worked_out or not units:
+        return ""
+    each = work.total_executed
+    if min(units, each) > HALF * max(
+        units, each
+    ):  # what is tried again (a lock, a compare-and-swap) differs by less
+        return ""
+    return (
+        f"{UNLIKE}: {units:,.0f} instructions by the SMs' counter, {each:,.0f} one by one. The kernel does "
+        "other work each time (a queue or a flag that is not reset?); profile it with --replay-mode application."
+    )
+
+
 def _passes(work: Work) -> Iterator[str]:
-    if unlike := runs_unlike(work):
+    if unlike := counts_unlike(work) or runs_unlike(work):
         yield unlike
         return
     latency = work.number(metrics.CYCLES_PER_ISSUE)

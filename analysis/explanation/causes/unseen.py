@@ -10,9 +10,11 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import APART, COALESCED
 from gemmprof.analysis.explanation.causes.arithmetic import FLOATS, IN_SINGLE
+from gemmprof.analysis.explanation.causes.waits import from_the_host
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.address_forms import LINE
-from gemmprof.analysis.explanation.demands.resources import FULL, WARPS_A_CYCLE
+from gemmprof.analysis.explanation.code.latency import on_the_link
+from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTORS_OF_A_LINE
 from gemmprof.analysis.explanation.demands.work import Work, share
@@ -36,17 +38,26 @@ def unseen_accesses(work: Work) -> Iterator[Candidate]:
 
 
 def unseen_passes(work: Work) -> Iterator[Candidate]:
-    """As many passes through L1 as a warp's bytes fill, where that is at its limit and all requests go to global
-    memory, to places that no loaded value tells.
+    """As many passes through L1 as a warp's bytes fill, where that is the busiest unit and requests take several times
+    as many: to places of which loaded values do not tell each.
     """
     l1, lsu, lines = work.loads.get("l1_data"), work.loads.get("lsu"), work.profile.source.instructions
-    if work.program is not None or l1 is None or lsu is None or not lsu.busy or l1.share < FULL or not lines:
+    busiest = max((one.share for one in work.loads.values()), default=0.0)
+    if (
+        work.program is not None
+        or l1 is None
+        or lsu is None
+        or not lsu.busy
+        or l1.share < busiest
+        or not lines
+    ):
         return
     code = flow.program(lines)
     accesses = [at for at, line in enumerate(code.sass) if line.space not in ("", "constant")]
-    placed = {source for at in accesses for source in code.of_place(at)}
-    others = any(code.sass[at].space != "global" or code.sass[at].is_atomic for at in accesses)
-    if not accesses or others or code.by_loads[list(placed)].any():
+    told = [bool(code.by_loads[list(code.of_place(at))].any()) for at in accesses]
+    spaces = {code.sass[at].space for at in accesses if not code.sass[at].is_atomic}
+    retried = any(code.sass[at].space == "shared" and code.sass[at].is_atomic for at in accesses)
+    if all(told) or retried or not spaces <= {"global", "shared"}:
         return
     # A request a cycle at most: of chips that begin one in two it takes twice as many passes.
     each, width = l1.busy / lsu.busy, max(code.sass[at].access_bytes for at in accesses)
@@ -55,15 +66,30 @@ def unseen_passes(work: Work) -> Iterator[Candidate]:
         return
     along = work.profile.launch.block[0]
     wider = f"Give blocks more threads along x ({along} now), or swap" if along < WARP else "Swap"
-    yield Candidate(
-        cause="uncoalesced_access",
-        variants=(Variant(COALESCED, Fix(resources={"l1_data": fewest / each})),),
-        change=(
+    if banks := spaces == {"shared"}:
+        change = (
+            f"Pad or swizzle the shared arrays: a request takes {each:.1f} passes through L1 or more where "
+            f"{fewest:.0f} would hold its bytes, because threads of a warp meet in one bank."
+        )
+    else:
+        change = (
             f"Let neighbouring threads take neighbouring addresses: a request takes {each:.1f} passes through L1 or "
             f"more where {fewest:.0f} would hold its bytes. {wider} {HOW}"
-        ),
+        )
+    if len(spaces) > 1:
+        change += " They may also meet in banks of shared memory: ncu --set full counts both by instruction."
+    yield Candidate(
+        cause="shared_bank_conflicts" if banks else "uncoalesced_access",
+        variants=(Variant(COALESCED, Fix(resources={"l1_data": fewest / each})),),
+        change=change,
         evidence=work.evidence(metrics.BUSY["l1_data"][0], *metrics.BUSY["lsu"]),
     )
+
+
+def unseen_host(work: Work) -> Iterator[Candidate]:
+    """The GPU's own memory for the host's, which most of what L2 takes in comes from."""
+    if not work.samples and on_the_link(work):
+        yield from_the_host(work)
 
 
 def unseen_doubles(work: Work) -> Iterator[Candidate]:

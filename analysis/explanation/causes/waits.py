@@ -146,7 +146,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     if part < (0.03 if in_turn.any() else 0.1):
         return
     if latency.on_the_link(work):
-        yield _from_the_host(work, loads, waits)
+        yield from_the_host(work, loads, waits)
         return
     if float(waits[awaited | in_turn].sum()) > 0.5 * part:
         yield _copied_in_turn(work, awaited, in_turn, waits)
@@ -285,11 +285,16 @@ def _buffers(work: Work, rows: Sequence[int]) -> float:
     return float(max(0.0, most - work.shared_bytes) // (launch.threads_per_block * work.widths[rows].sum()))
 
 
-def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
-    """Loads of the host's memory: neither more warps nor more loads in flight widen the link that they go through."""
-    stays = latency.idle_share(work, waits, latency.load_cycles(work))
-    moved = SECTOR * latency.host_sectors(work)
-    fix = Fix(latency=np.where(loads, stays, 1.0), resources={LINK: 0.0})
+def from_the_host(work: Work, loads: Mask | None = None, waits: Array | None = None) -> Candidate:
+    """Loads of the host's memory: neither more warps nor more loads in flight widen the link that they go through.
+    Without them where nobody saw what warps wait for.
+    """
+    moved, fix, attributed = SECTOR * latency.host_sectors(work), Fix(resources={LINK: 0.0}), None
+    evidence = work.evidence(metrics.L2_READ_HIT_RATE)
+    if loads is not None and waits is not None:
+        stays = latency.idle_share(work, waits, latency.load_cycles(work))
+        fix, attributed = replace(fix, latency=np.where(loads, stays, 1.0)), np.where(loads, waits, 0.0)
+        evidence = (derived("long_scoreboard samples attributed on loads", waits[loads].sum()), *evidence)
     return Candidate(
         cause="memory_latency",
         variants=(Variant("memory of the GPU", fix, plain=True),),
@@ -298,12 +303,8 @@ def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
             "them before the launch (cudaMemcpyAsync, cudaMemPrefetchAsync of managed memory); the copy is not counted "
             "here, and pays where they are read more than once or while something else runs."
         ),
-        evidence=(
-            derived("bytes read from the host's memory", moved, "byte"),
-            derived("long_scoreboard samples attributed on loads", waits[loads].sum()),
-            *work.evidence(metrics.L2_READ_HIT_RATE),
-        ),
-        attributed=np.where(loads, waits, 0.0),
+        evidence=(derived("bytes read from the host's memory", moved, "byte"), *evidence),
+        attributed=attributed,
     )
 
 

@@ -114,8 +114,12 @@ def behind_atomics(work: Work) -> bool:
 
 
 def host_sectors(work: Work) -> float:
-    """Sectors that were read of the host's memory."""
-    return work.number(next(iter(metrics.OFF_CHIP_SECTORS["sysmem", "read"]))) or 0.0
+    """Sectors that were read of the host's memory: as counted, else that L2 was filled with from there."""
+    read = work.number(next(iter(metrics.OFF_CHIP_SECTORS["sysmem", "read"])))
+    if read is None:
+        filled = work.number(metrics.L2_FILLED_BY_HOST) or 0.0
+        read = filled / 100.0 * (work.number(metrics.L2_ELAPSED_CYCLES) or 0.0)
+    return read
 
 
 def idle_share(work: Work, waits: Array, cycles: Array | float) -> Array:
@@ -130,7 +134,14 @@ def on_the_link(work: Work) -> float:
     of its own units has a queue. 0 of a launch that reads nothing of the host's memory.
     """
     waits = work.attributed.get(flow.LONG)
-    if not host_sectors(work) or waits is None or not work.warp_cycles or crowding(work):
+    if not host_sectors(work) or crowding(work):
+        return 0.0
+    if not work.samples:
+        # Nobody saw what warps wait for: L2 gets more from the host than from DRAM, a sector a warp or more.
+        from_host, from_dram = map(work.number, (metrics.L2_FILLED_BY_HOST, metrics.L2_FILLED_BY_DRAM))
+        most = from_host is not None and from_dram is not None and from_host > from_dram
+        return float(most and host_sectors(work) > work.launched_warps)
+    if waits is None or not work.warp_cycles:
         return 0.0
     loads = work.where(lambda line: line.long_latency and not line.is_atomic)
     queued = float((waits * (1.0 - idle_share(work, waits, load_cycles(work))))[loads].sum())

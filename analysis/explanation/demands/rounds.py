@@ -28,7 +28,7 @@ from gemmprof.analysis.explanation.demands.resources import LSU, WARPS_A_CYCLE, 
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, work
 from gemmprof.analysis.explanation.levers import is_debug_build
 from gemmprof.analysis.explanation.trust import SHORT
-from gemmprof.gpu.arch import BANK_BYTES, BANKS
+from gemmprof.gpu.arch import BANK_BYTES, BANKS, WARP
 from gemmprof.model import Instances, KernelProfile
 
 AGREES = 0.1  # share by which what the rounds make of a unit's work and what was counted may differ …
@@ -36,6 +36,7 @@ NEXT_TO_NONE = 0.01  # … beyond this share of all instructions: less of them s
 # Of L1's passes as counted, those that lines and banks make: wide values take some of their own (0.79 on an H100).
 LEAST_PASSES = 0.7
 SAME_RATE = ("alu", "xu")  # pipes that begin as many instructions a cycle on every chip
+BLACKWELL = (10, 0)
 LSU_RATES = (0.5, 1.0)  # of the load/store unit, by chip
 MOST_LOOPS = 12  # of a kernel, above which nobody tells which of them takes the time
 
@@ -50,8 +51,18 @@ def with_counts(profile: KernelProfile) -> Work:
     if not any(line.sass for line in profile.source.instructions) or is_debug_build(profile):
         return found
     code = flow.program(profile.source.instructions)
-    told = (_agreeing(found, code, executed) for executed in _ways(found, code))
-    return next(filter(None, told), found)
+    told = [one for executed in _ways(found, code) if (one := _agreeing(found, code, executed)) is not None]
+    known = next((one for one, all_placed in told if all_placed), None)
+    if known is None and told:
+        # Where loaded values place an access it takes the passes that are left: nothing tells two ways apart then.
+        first, *others = (one for one, _ in told)
+        known = first if all(_alike(first, other) for other in others) else None
+    return known or found
+
+
+def _alike(one: Work, other: Work) -> bool:
+    """Whether two ways through the code are one within what counts tell."""
+    return float(np.abs(one.executed - other.executed).sum()) <= AGREES * one.total_executed
 
 
 def straight_way(code: flow.Program) -> Mask:
@@ -105,31 +116,40 @@ def _counted(whole: Work, key: str, rate: float | None = None) -> float | None:
     return None if cycles is None else cycles * (WARPS_A_CYCLE.get(key, 1.0) if rate is None else rate)
 
 
-def _agreeing(whole: Work, code: flow.Program, executed: Array) -> Work | None:
-    """The launch with these executions and what follows from them, where all that was counted agrees."""
+def _agreeing(whole: Work, code: flow.Program, executed: Array) -> tuple[Work, bool] | None:
+    """The launch with these executions and what follows from them, where all that was counted agrees; and whether each
+    access's place is known.
+    """
     pipes, few = np.array([pipe(line) for line in code.sass]), NEXT_TO_NONE * float(executed.sum())
     made = {key: float(executed[pipes == key].sum()) for key in (*SAME_RATE, LSU)}
+    # What another pipe may have taken: integers the FMA pipe's since Blackwell, conversions of FP64 the FP64 pipe's
+    # where that is narrow.
+    apart = executed[np.array([line.opcode == "F2F" and "F64" in line.full for line in code.sass])]
+    blackwell = whole.profile.device.compute_capability >= BLACKWELL
+    elsewhere = {"alu": 0.5 * made["alu"] if blackwell else 0.0, "xu": float(apart.sum())}
     # A thread's indices come through the load/store unit, too, on some chips.
     indices = float(executed[np.array([line.opcode == "S2R" for line in code.sass])].sum())
 
-    def agrees(told: float, counted: float | None, more: float = 0.0) -> bool:
-        low, high = told - few, told + few + more
+    def agrees(told: float, counted: float | None, more: float = 0.0, less: float = 0.0) -> bool:
+        low, high = told - less - few, told + few + more
         return counted is None or low / (1.0 + AGREES) <= counted <= (1.0 + AGREES) * high
 
-    if not all(agrees(made[key], _counted(whole, key)) for key in SAME_RATE):
+    if not all(agrees(made[key], _counted(whole, key), less=elsewhere[key]) for key in SAME_RATE):
         return None
     if not any(agrees(made[LSU], _counted(whole, LSU, rate), indices) for rate in LSU_RATES):
         return None
     lanes = whole.profile.launch.threads_per_block / whole.warps_of_block
     counts = {metrics.INSTRUCTIONS_BY_ADDRESS: executed, metrics.THREADS_BY_ADDRESS: lanes * executed}
-    found = work(_beside(whole.profile, counts))
-    moved = _moved(found, lanes)
-    if moved is None:
+    found, taken = work(_beside(whole.profile, counts)), _counted(whole, "l1_data")
+    moved = None if taken is None else _moved(found, lanes, taken)
+    if moved is None or taken is None:
         return None
-    found = replace(work(_beside(found.profile, moved)), worked_out=True)
-    passes_made, taken = float(found.data_passes.sum()), _counted(whole, "l1_data")
-    known = taken is not None and agrees(passes_made, taken, (1.0 / LEAST_PASSES - 1.0) * passes_made)
-    return found if known else None
+    tables, all_placed = moved
+    found = replace(work(_beside(found.profile, tables)), worked_out=True)
+    passes_made = float(found.data_passes.sum())
+    if agrees(passes_made, taken, (1.0 / LEAST_PASSES - 1.0) * passes_made):
+        return found, all_placed
+    return None
 
 
 def _beside(profile: KernelProfile, counts: Mapping[str, Array]) -> KernelProfile:
@@ -142,32 +162,49 @@ def _beside(profile: KernelProfile, counts: Mapping[str, Array]) -> KernelProfil
     return replace(profile, instances={**profile.instances, **more})
 
 
-def _moved(found: Work, lanes: float) -> dict[str, Array] | None:
-    """What each access touches, by its form: None where that is not known of one, and where loaded values tell where it
-    goes, or whether.
+def _moved(found: Work, lanes: float, taken: float) -> tuple[dict[str, Array], bool] | None:
+    """What each access touches, by its form, and whether that is known of all: where loaded values tell where it goes,
+    it takes a like part of the passes that are left of those ``taken``. None where they tell whether it goes, and of
+    what an atomic changes.
     """
-    code = found.code
+    code, unplaced = found.code, np.zeros(len(found.sass), dtype=bool)
     sectors, ideal, tags, wavefronts, fewest = (np.zeros(len(found.sass)) for _ in range(5))
     for at, one in checked_forms(found).items():
         often, form, when = found.executed[at], one.form, found.sass[at].when
-        told_by = code.of_place(at) | set(code.producers(at, when.lstrip("!")) if when else ())
-        if code.by_loads[list(told_by)].any():
+        if when and code.by_loads[list(code.producers(at, when.lstrip("!")))].any():
             return None
+        if code.by_loads[list(code.of_place(at))].any():
+            unplaced[at] = True
         if form.space == "global":
             there, lines = touched(form, SECTOR), touched(form, LINE)
+            ideal[at] = often * max(1.0, lanes * form.width / SECTOR)
+            if unplaced[at]:
+                continue
             if there is None or lines is None:
                 return None
             sectors[at], tags[at] = often * there.fewest_mean, often * lines.fewest_mean
-            ideal[at] = often * max(1.0, lanes * form.width / SECTOR)
         elif not found.sass[at].is_atomic and form.width <= WIDEST:
+            fewest[at] = often * max(1.0, lanes * form.width / (BANKS * BANK_BYTES))
+            if unplaced[at]:
+                continue
             if (expected := passes(form)) is None:
                 return None
             wavefronts[at] = often * expected
-            fewest[at] = often * max(1.0, lanes * form.width / (BANKS * BANK_BYTES))
-    return {
+    if unplaced.any():
+        if found.where(lambda line: line.is_atomic)[found.executed > 0].any():
+            return None  # how many meet at a place no code tells, nor how long they stand in its queue
+        each = (taken - float(tags.sum() + wavefronts.sum())) / float(found.executed[unplaced].sum())
+        if not LEAST_PASSES <= each <= WARP:
+            return None
+        each = max(1.0, each)
+        tags = np.where(unplaced & (ideal > 0), each * found.executed, tags)
+        sectors = np.where(unplaced & (ideal > 0), np.maximum(ideal, tags), sectors)
+        wavefronts = np.where(unplaced & (fewest > 0), np.maximum(fewest, each * found.executed), wavefronts)
+    tables = {
         metrics.GLOBAL_SECTORS_BY_ADDRESS: sectors,
         metrics.GLOBAL_IDEAL_BY_ADDRESS: ideal,
         metrics.GLOBAL_TAGS_BY_ADDRESS: tags,
         metrics.SHARED_WAVEFRONTS_BY_ADDRESS: wavefronts,
         metrics.SHARED_IDEAL_BY_ADDRESS: fewest,
     }
+    return tables, not unplaced.any()

@@ -309,6 +309,14 @@ def test_what_is_read_from_the_host_is_named_and_nothing_else_is_promised(record
     first = explain(profile).findings[0]
     assert [one.name for one in first.variants] == ["memory of the GPU"]
     assert "270 kB" in first.change and first.saves > 0.5
+    # What L2 took in says the same where nobody counted loads, nor saw what warps wait for.
+    unseen = {
+        name: value
+        for name, value in profile.metrics.items()
+        if "aperture" not in name and "stalled" not in name
+    }
+    (told, *_) = explain(replace(profile, instances={}, metrics=unseen)).findings
+    assert "270 kB" in told.change and not told.places and told.saves_low == 0.0
 
 
 def test_places_are_the_lines_of_the_source_page(recorded: ReadRecorded) -> None:

@@ -18,7 +18,7 @@ from gemmprof.analysis.explanation.demands.resources import LAUNCHING, busiest_s
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import runs_elsewhere, work
 from gemmprof.analysis.explanation.engine import explain
-from gemmprof.analysis.explanation.levers import offered
+from gemmprof.analysis.explanation.levers import levers, offered
 from gemmprof.model import KernelProfile
 
 
@@ -170,3 +170,16 @@ def test_nobody_rewrites_the_code_of_curand() -> None:
     mine = made("LDL R4, [R2] ;", "EXIT ;")
     (told,) = offered(mine, local_memory(mine))
     assert "curand" not in told.change and np.any(told.attributed)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("init_rng(curandStateXORWOW *, unsigned long, int)", True),
+        ("setup(curandStatePhilox4_32_10 *, unsigned long)", False),  # starts at once
+        ("walk(curandStateXORWOW *, float *)", False),  # it may draw more than it sets up
+    ],
+)
+def test_a_kernel_that_sets_up_generators_is_told_so_without_counts(name: str, said: bool) -> None:
+    profile = replace(launch({}), name=name)
+    assert bool(levers(profile)) is said and not levers(profile, {"local_memory"})

@@ -40,6 +40,7 @@ def test_a_sound_report_needs_no_word(sound: KernelProfile) -> None:
         (metrics.SM_CLOCK, 1.05, 1.2, "Clocks drifted between the passes"),
         (metrics.ELAPSED_CYCLES, 1.05, 1.2, "Its passes disagree: gpc__cycles_elapsed.max"),
         (metrics.SM_ACTIVE_CYCLES, 0.95, 0.8, "Its passes disagree: sm__cycles_active.avg"),
+        (metrics.INSTRUCTIONS_EXECUTED, 0.95, 0.4, "Its passes disagree: "),
         (metrics.CYCLES_PER_ISSUE, 1.05, 1.2, "The warp states add up to"),
         (metrics.CYCLES_PER_ISSUE, 0.95, 0.8, "The warp states add up to"),
     ],

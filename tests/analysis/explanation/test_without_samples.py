@@ -149,6 +149,16 @@ def test_what_loaded_values_decide_is_not_worked_out(recorded: ReadRecorded) -> 
     )
 
 
+def test_what_loaded_values_place_takes_the_passes_that_are_left(recorded: ReadRecorded) -> None:
+    """A table is read where another array says: how many lines a warp meets there is what L1 did beside the rest."""
+    launch = next(one for one in recorded("pairs/reuse", source=True) if "lookup" in one.name)
+    made, counted = with_counts(replace(launch, instances={})), work(launch)
+    assert made.worked_out
+    assert abs(made.executed - counted.executed).sum() < 0.02 * counted.executed.sum()
+    assert abs(made.global_sectors - counted.global_sectors).sum() < 0.02 * counted.global_sectors.sum()
+    assert counted.global_tags.sum() < made.global_tags.sum() < 1.25 * counted.global_tags.sum()
+
+
 def test_a_way_leads_to_the_loop_where_what_falls_through_ends() -> None:
     """A product whose depth may be 0 stores zeros and ends; a jump leads to its rounds."""
     code = made(
