@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "../include/clusters.cuh"
 #include "../include/hgemm.cuh"
 #include "../include/shared_k.cuh"
 
@@ -25,7 +26,6 @@ constexpr int BLOCK_ROWS = 64;                    // of A, that a block (each of
 constexpr int FEW_WARPS = 8;
 constexpr int FEW_THREADS = FEW_WARPS * 32;       // two such blocks fit an SM
 constexpr int STEP = 32;                          // along K, of a warp: four lanes, eight elements each
-constexpr int MOST_PARTS = 8;                     // the largest cluster that every Hopper GPU accepts
 constexpr int LINE = BLOCK_ROWS + 4;              // floats from column to column of sums in shared memory
 
 struct Problem {
@@ -147,7 +147,7 @@ inline int parts_of(const gemmprof::Gemm& g, int sms) {
         !gemmprof::rows_aligned(g.a, g.lda, 2) || gemmprof::rows_aligned(g.b, g.ldb, 2))
         return 0;
     const int blocks = gemmprof::ceil_div(g.m, BLOCK_ROWS), places = 2 * sms;
-    const int most = std::min(MOST_PARTS, gemmprof::ceil_div(g.k, STEP * FEW_WARPS));
+    const int most = std::min(gemmprof::MAX_CLUSTER, gemmprof::ceil_div(g.k, STEP * FEW_WARPS));
     if (2 * blocks * most < sms) return 0;
     // Rounds of blocks, each a part of K long; a part more costs as much as an eightieth of the whole.
     return gemmprof::fewest_time(most, [&](int parts) {

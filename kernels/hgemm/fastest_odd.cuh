@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../include/clusters.cuh"
 #include "../include/hgemm.cuh"
 #include "../include/ptx.cuh"
 
@@ -32,7 +33,6 @@ constexpr int WORDS = STEP / CHUNK + 1;     // of 16 bytes that hold a row of it
 constexpr int STAGES_AHEAD = 4;             // steps whose words are in shared memory, or on their way
 constexpr int RAW_BYTES = SIDE * WORDS * 16;
 constexpr int SHARED_BYTES = 2 * STAGES_AHEAD * RAW_BYTES + 2 * 2 * TILE * 2;
-constexpr int MOST_PARTS = 8;               // the largest cluster that every Hopper GPU accepts
 constexpr int BLOCKS_PER_SM = 2;
 // Microseconds, fitted to times of 114 shapes on an H200 (of either half the choice is within 1.5 % of the fastest on the
 // other half): of a step, alone on an SM and of each of two blocks; of a block's start and end; of a launch; and of adding
@@ -168,13 +168,13 @@ __global__ void __launch_bounds__(ODD_THREADS, BLOCKS_PER_SM) odd_rows(const Pro
         if (p.parts == 1) {
             sum = ptx::load_shared(at);
         } else {
-            float4 theirs[MOST_PARTS];
+            float4 theirs[gemmprof::MAX_CLUSTER];
 #pragma unroll
-            for (int other = 0; other < MOST_PARTS; ++other)
+            for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other)
                 theirs[other] = other < p.parts ? ptx::load_shared_of(ptx::address_at(at, unsigned(other)))
                                                 : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
-            for (int other = 0; other < MOST_PARTS; ++other)
+            for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other)
                 sum.x += theirs[other].x, sum.y += theirs[other].y, sum.z += theirs[other].z, sum.w += theirs[other].w;
         }
         gemmprof::store_one<T>(p.out, row, column, sum.x);
@@ -212,7 +212,7 @@ inline Way best_way(const gemmprof::Gemm& g, int sms) {
     const double tiles = double(gemmprof::ceil_div(g.m, SIDE)) * gemmprof::ceil_div(g.n, SIDE);
     const int steps = gemmprof::ceil_div(g.k, STEP);
     Way best = {1, 1e300};
-    for (int parts = 1; parts <= std::min(MOST_PARTS, steps); ++parts) {
+    for (int parts = 1; parts <= std::min(gemmprof::MAX_CLUSTER, steps); ++parts) {
         const double beside = std::min<double>(BLOCKS_PER_SM, std::ceil(tiles * parts / sms));
         const double rounds = std::ceil(tiles * parts / (sms * beside));
         const double step = std::max(STEP_ALONE, beside * STEP_BESIDE);
