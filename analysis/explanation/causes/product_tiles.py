@@ -25,7 +25,7 @@ from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import matrix_product
-from gemmprof.gpu.arch import REGISTERS_PER_THREAD, WARP
+from gemmprof.gpu.arch import REGISTERS_PER_THREAD
 
 WGMMA_ROWS = 64.0  # rows of a wgmma, 16 for each warp of its group
 MOST_SUMS = 128  # of a thread: half of the registers that it can have
@@ -179,7 +179,7 @@ def _tile(work: Work, macs: float, alike: Collection[int], axis: int) -> tuple[i
     """
     code, loads = work.code, _loads(work)
     own = work.ran & work.where(lambda line: line.is_store and line.space == "global")
-    stored = work.executed * WARP * work.widths
+    stored = work.switched_on * work.widths
     shared = mine = mine_loaded = padding = by_stores = 0.0
     moved, floats = work.ran & work.where(lambda line: line.opcode in ("LDGSTS", "STS")), work.where(is_float)
     meetings = np.flatnonzero(work.ran & work.where(lambda line: line.opcode == "BAR")).tolist()

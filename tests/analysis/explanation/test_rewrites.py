@@ -15,10 +15,11 @@ import pytest
 import try_statements
 from made_code import made
 from profiles import BASE
-from recorded_data import DATA, one_launch, study_reports
+from recorded_data import DATA, ReadRecorded, one_launch, study_reports
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import engine, prediction
+from gemmprof.analysis.explanation.causes import product_tiles
 from gemmprof.analysis.explanation.causes.access import added_up, narrow_access
 from gemmprof.analysis.explanation.causes.arithmetic import (
     double_precision,
@@ -33,7 +34,7 @@ from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
     local_memory,
 )
-from gemmprof.analysis.explanation.causes.tensor import stages
+from gemmprof.analysis.explanation.causes.tensor import mma_macs, stages
 from gemmprof.analysis.explanation.causes.threads import _in_groups, idle_threads
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
@@ -1450,6 +1451,25 @@ def test_rows_of_several_blocks_are_a_product_of_matrices_with_what_all_of_them_
     assert first.saves == pytest.approx(came["group"], abs=0.05)
     norm = detect(work(study("sound_triton_add_rms_norm")[0]))
     assert not [way.name for one in norm for way in one.variants if way.name.startswith("rows of")]
+
+
+def test_threads_that_a_predicate_switches_off_store_no_padding(recorded: ReadRecorded) -> None:
+    """A warp comes to a store of the tile twice, each time with half of its threads: all that is stored was loaded."""
+    launch = recorded("pairs/tensor", source=True)[3]
+    stores = {line.address for line in launch.source.instructions if "STS" in line.sass}
+
+    def twice(name: str) -> Instances:
+        counted = dict(launch.instances[name].items())
+        return Instances(tuple(counted), tuple(n * (1 + (at in stores)) for at, n in counted.items()))
+
+    counts = {name: twice(name) for name in (metrics.INSTRUCTIONS_BY_ADDRESS, metrics.THREADS_BY_ADDRESS)}
+    for one in (launch, replace(launch, instances={**launch.instances, **counts})):
+        found = work(one)
+        macs, forms = float((found.executed * mma_macs(found)).sum()), checked_forms(found)
+        loads = [at for at in np.flatnonzero(found.global_fetches).tolist() if at in forms]
+        alike = [at for at in loads if distinct_along(found, forms[at].form, 0, 2) == 0.5]
+        rows, filled, _ = product_tiles._tile(found, macs, alike, 0) or (0, 0, None)
+        assert (rows, filled) == (64, 64)
 
 
 def test_zeros_that_a_copy_writes_for_a_mask_are_multiplied() -> None:
