@@ -191,8 +191,9 @@ def _moved(found: Work, lanes: float, taken: float) -> tuple[dict[str, Array], b
                 return None
             wavefronts[at] = often * expected
     if unplaced.any():
-        if found.where(lambda line: line.is_atomic)[found.executed > 0].any():
-            return None  # how many meet at a place no code tells, nor how long they stand in its queue
+        # How many meet at a place no code tells, nor how long they stand in its queue; nor what local memory passes.
+        if found.where(lambda line: line.is_atomic or line.space == "local")[found.executed > 0].any():
+            return None
         each = (taken - float(tags.sum() + wavefronts.sum())) / float(found.executed[unplaced].sum())
         if not LEAST_PASSES <= each <= WARP:
             return None
