@@ -54,13 +54,12 @@ from gemmprof.gpu.arch import WARP
 
 WIDE = 16
 """Bytes of the widest access of a thread."""
-"""Bytes below which an access is narrow whatever else limits."""
 GAPLESS = 0.8
 """Share of a warp's bytes, from its first to its last, from which on nothing is left out on purpose."""
 MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of coalescing."""
-APART = 1.9
 COALESCED = "neighbouring threads at neighbouring addresses"
+APART = 1.9
 """Sectors over what the bytes fill, from which on lanes lie apart: every second word. What touches fewer are rows that
 begin off a border, as those of a tile with its rim do.
 """
