@@ -609,68 +609,89 @@ Study moved("share_betas_twenty_days_again_each_day", "finance", 4096, "betas of
             {"common", launch(betas_common, dim3(n / 256, days / 8), 256, 0, market, returns, out, n)}};
     });
 
-// --- a column of numbers, as text ---
+// --- communities, a round of votes ---
 
-constexpr unsigned SPACES = 0x20202020u;
+constexpr int NEIGHBOURS = 16;
 
-__device__ __forceinline__ int digits_of(unsigned number) {
-    int count = 1;
+struct Votes {
+    const int *neighbours;  // the first of all nodes, then the second
+    const int *labels;      // below 2^24
+    int *out;
+    int nodes;
+};
+__device__ __forceinline__ void ask(const Votes &votes, int node, int (&labels)[NEIGHBOURS]) {
 #pragma unroll
-    for (unsigned long long bound = 10; bound < 10000000000ull; bound *= 10) count += number >= bound;
-    return count;
+    for (int k = 0; k < NEIGHBOURS; k++) labels[k] = votes.labels[votes.neighbours[k * votes.nodes + node]];
 }
-// Sixteen characters a number: its digits, then spaces.
-__global__ void __launch_bounds__(256) written(const unsigned *__restrict__ numbers, uint4 *__restrict__ out) {
-    const int i = blockIdx.x * 256 + threadIdx.x;
-    unsigned number = numbers[i];
-    union {
-        char text[16];
-        uint4 words;
-    } field;
-    field.words = make_uint4(SPACES, SPACES, SPACES, SPACES);
-    for (int k = digits_of(number) - 1; k >= 0; k--) {
-        field.text[k] = static_cast<char>('0' + number % 10);
-        number /= 10;
+// What most neighbours say; of what as many say, the least. A node a thread.
+__global__ void __launch_bounds__(256) voted(const Votes votes) {
+    const int node = blockIdx.x * 256 + threadIdx.x;
+    int said[NEIGHBOURS], labels[NEIGHBOURS], counts[NEIGHBOURS], found = 0;
+    ask(votes, node, said);
+#pragma unroll
+    for (int k = 0; k < NEIGHBOURS; k++) {
+        int at = 0;
+        while (at < found && labels[at] != said[k]) at++;
+        if (at == found) labels[found] = said[k], counts[found] = 0, found++;
+        counts[at]++;
     }
-    out[i] = field.words;
+    int best = labels[0], most = counts[0];
+    for (int at = 1; at < found; at++)
+        if (counts[at] > most || (counts[at] == most && labels[at] < best)) best = labels[at], most = counts[at];
+    votes.out[node] = best;
 }
-// Digits move those that follow them on.
-__global__ void __launch_bounds__(256) written_moved(const unsigned *__restrict__ numbers, uint4 *__restrict__ out) {
-    const int i = blockIdx.x * 256 + threadIdx.x;
-    unsigned number = numbers[i];
-    uint4 text = make_uint4(SPACES, SPACES, SPACES, SPACES);
-    do {
-        text.z = __funnelshift_r(text.y, text.z, 24), text.y = __funnelshift_r(text.x, text.y, 24);
-        text.x = text.x << 8 | ('0' + number % 10);
-        number /= 10;
-    } while (number);
-    out[i] = text;
+// Larger for more votes, and for a lesser label.
+__device__ __forceinline__ int weight_of(int count, int label) { return count << 24 | (0xffffff - label); }
+// The first of those who say the same counts all of them.
+__global__ void __launch_bounds__(256) voted_pairs(const Votes votes) {
+    const int node = blockIdx.x * 256 + threadIdx.x;
+    int labels[NEIGHBOURS], most = 0;
+    ask(votes, node, labels);
+#pragma unroll
+    for (int k = 0; k < NEIGHBOURS; k++) {
+        int count = 1;
+#pragma unroll
+        for (int j = k + 1; j < NEIGHBOURS; j++) count += labels[j] == labels[k];
+        most = max(most, weight_of(count, labels[k]));
+    }
+    votes.out[node] = 0xffffff - (most & 0xffffff);
 }
-// All ten digits, then moved over the noughts in front.
-__global__ void __launch_bounds__(256) written_all(const unsigned *__restrict__ numbers, uint4 *__restrict__ out) {
-    const int i = blockIdx.x * 256 + threadIdx.x;
-    unsigned number = numbers[i], words[5] = {0, 0, SPACES << 16, SPACES, SPACES};
-    const int noughts = 10 - digits_of(number);
+// Sorted by a network, then counted along.
+__global__ void __launch_bounds__(256) voted_sorted(const Votes votes) {
+    const int node = blockIdx.x * 256 + threadIdx.x;
+    int labels[NEIGHBOURS];
+    ask(votes, node, labels);
 #pragma unroll
-    for (int k = 9; k >= 0; k--) words[k / 4] |= ('0' + number % 10) << k % 4 * 8, number /= 10;
+    for (int size = 2; size <= NEIGHBOURS; size *= 2)
 #pragma unroll
-    for (int k = 0; k < 4; k++) words[k] = noughts >= 4 ? words[k + 1] : words[k];
+        for (int apart = size / 2; apart; apart /= 2)
 #pragma unroll
-    for (int k = 0; k < 4; k++) words[k] = noughts >= 8 ? words[k + 1] : words[k];
-    const int bits = noughts % 4 * 8;
-    out[i] = make_uint4(__funnelshift_r(words[0], words[1], bits), __funnelshift_r(words[1], words[2], bits), __funnelshift_r(words[2], words[3], bits), words[3]);
+            for (int k = 0; k < NEIGHBOURS; k++) {
+                const int other = k ^ apart;
+                if (other < k) continue;
+                const int low = min(labels[k], labels[other]), high = max(labels[k], labels[other]);
+                labels[k] = k & size ? high : low, labels[other] = k & size ? low : high;
+            }
+    int count = 1, most = weight_of(1, labels[0]);
+#pragma unroll
+    for (int k = 1; k < NEIGHBOURS; k++) {
+        count = labels[k] == labels[k - 1] ? count + 1 : 1;
+        most = max(most, weight_of(count, labels[k]));
+    }
+    votes.out[node] = 0xffffff - (most & 0xffffff);
 }
 
-Study exported("numbers_as_text_digits_by_index", "databases", 1 << 23, "8388608 whole numbers as text, sixteen characters each",
-    "digits are put into an array of characters by a variable, from the last one on",
-    {{"moved", "characters moved on in registers", {"local_memory"}}, {"all", "all ten digits in registers, then moved over the noughts in front", {"local_memory"}}},
+Study communities("community_votes_counted_by_index", "graphs", 1 << 21, "a round of label propagation over 2097152 nodes of 16 neighbours",
+    "labels and their counts are looked through and kept in arrays that are indexed by a variable",
+    {{"pairs", "each label compared with those that follow, in registers", {"local_memory"}}, {"sorted", "labels sorted by a network in registers", {"local_memory"}}},
     [](Buffers &b, long n) -> Sides {
-        std::vector<unsigned> ids(n);
-        for (long i = 0; i < n; i++) ids[i] = i % 5 ? hash(i) : hash(i) >> hash(i + 3) % 32;
-        const unsigned *numbers = b.copy(ids);
-        uint4 *out = reinterpret_cast<uint4 *>(b.output<unsigned>(n * 4));
+        std::vector<int> neighbours(n * NEIGHBOURS), labels(n);
+        for (long k = 0; k < NEIGHBOURS; k++)
+            for (long node = 0; node < n; node++) neighbours[k * n + node] = static_cast<int>((node + n - 64 + hash(node * NEIGHBOURS + k) % 128) % n);
+        for (long node = 0; node < n; node++) labels[node] = static_cast<int>(node / 128 * 8 + hash(node) % 8);
+        const Votes votes = {b.copy(neighbours), b.copy(labels), b.output<int>(n), static_cast<int>(n)};
         b.tolerance = 0.0;
-        return {{"flawed", launch(written, n / 256, 256, 0, numbers, out)}, {"moved", launch(written_moved, n / 256, 256, 0, numbers, out)}, {"all", launch(written_all, n / 256, 256, 0, numbers, out)}};
+        return {{"flawed", launch(voted, n / 256, 256, 0, votes)}, {"pairs", launch(voted_pairs, n / 256, 256, 0, votes)}, {"sorted", launch(voted_sorted, n / 256, 256, 0, votes)}};
     });
 
 // --- errors to be expected in reads ---
