@@ -96,6 +96,7 @@ SETS = (
     DATA / "blind21" / "h100",
     DATA / "blind22" / "h100",
     DATA / "blind23" / "h100",
+    DATA / "blind24" / "h100",
 )
 
 
