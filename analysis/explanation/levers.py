@@ -306,6 +306,8 @@ def _of_a_product(profile: KernelProfile, said: Collection[str]) -> Iterator[str
     if "unaligned_operands" not in said and without_padding(profile) is not None:
         yield "Rows of its operands are no multiples of 16 bytes; padded, they take this architecture's own kernels."
     device, capability = profile.device, profile.device.compute_capability
+    if (profile.number(metrics.DURATION) or SHORT) < SHORT:
+        return  # other pipes make little of what is mostly a launch
     if "tensor_cores_idle" not in said and in_fp32(profile) and has_tensor_cores(device.name, capability):
         limits = LIMITS.get(capability)
         types = "TF32 or BF16" if limits is None or "tf32" in limits.tensor else "FP16"

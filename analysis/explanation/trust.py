@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.demands.work import Work, runs_elsewhere
-from gemmprof.analysis.inputs.names import owner_of
+from gemmprof.analysis.inputs.names import NUMBA, owner_of
 from gemmprof.analysis.occupancy.calculator import in_words
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.reading.messages import clock_control
@@ -23,6 +23,10 @@ OVER = 101.0  # per cent of a peak above which a value is remarked on
 FEW_SECTIONS = 2  # so many are named one by one
 UNSEEN = "Most causes show in these alone, and what is told may bring much less."
 UNLIKE = "Its passes disagree"  # on what the launch did
+ELSEWHERE = (
+    "Most of what it executes is in no code of its own: printf, malloc, free and the like, which the driver brings. "
+    "Take them out of the kernel and profile again: they hide what the rest of it costs."
+)
 NOT_PROFILED = "ncu could not profile it: none of its counters has a value. What ncu printed then says why."
 
 
@@ -35,6 +39,8 @@ def doubts(work: Work) -> Iterator[str]:
     if profile.one_by_one:
         yield of_several(profile)
     yield from (f"{doubt[:1].upper()}{doubt[1:]}." for doubt in profile.doubts)
+    if runs_elsewhere(profile):
+        yield ELSEWHERE
     if not profile.one_by_one:
         yield from _missing(work)
     yield from _not_numbers(profile)
@@ -258,13 +264,8 @@ def _source(work: Work) -> Iterator[str]:
         )
     if unread:
         yield f"Its code was not disassembled: {unread}. What its instructions cost cannot be attributed."
-    elif runs_elsewhere(work.profile):
-        yield (
-            "Most of what it executes is in no code of its own: printf, malloc, free and the like, which the driver "
-            "brings. Take them out of the kernel and profile again: they hide what the rest of it costs."
-        )
     elif work.program is None:
-        if metrics.INSTRUCTIONS_BY_ADDRESS in work.profile.instances:
+        if metrics.INSTRUCTIONS_BY_ADDRESS in work.profile.instances and not runs_elsewhere(work.profile):
             yield (
                 "The code of the kernel is not in the report: what its instructions cost cannot "
                 "be attributed."
@@ -279,5 +280,5 @@ def _how_to_see_lines(profile: KernelProfile) -> str:
     """What whoever compiles a kernel does for it; '' where that is not the reader."""
     if not owner_of(profile).editable:
         return ""
-    numba = profile.name.startswith("cudapy::")
+    numba = profile.name.startswith(NUMBA)
     return f" {'Use @cuda.jit(lineinfo=True)' if numba else 'Compile with -lineinfo'} to see lines."

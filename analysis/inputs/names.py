@@ -19,6 +19,7 @@ from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile
 
 ELISION = "…"
+NUMBA = "cudapy::"  # with which names of its kernels begin
 ROOM = 110  # characters of arguments that are shown where nothing needs to be told apart by them
 _CAST = re.compile(r"\((?:unsigned )?(?:bool|char|short|int|long|long long)\)(?=-?\d)")
 _BRACKET = re.compile(

@@ -23,7 +23,7 @@ from gemmprof.analysis.explanation.demands.resources import FULL, XU
 from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
-from gemmprof.analysis.inputs.names import owner_of
+from gemmprof.analysis.inputs.names import NUMBA, owner_of
 from gemmprof.analysis.sections.instruction_mix import counts_by_opcode
 
 # Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40).
@@ -216,6 +216,18 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 ),
             )
         )
+    from_ends = _from_the_ends(work)
+    if float(work.executed[from_ends].sum()) > LITTLE * work.total_executed:
+        variants.append(
+            Variant(
+                "unsigned indices",
+                Fix(keep=np.where(from_ends, 0.0, 1.0)),
+                change=(
+                    "Index with unsigned integers (x[numpy.uint32(i)]): of signed ones Numba counts the negative "
+                    "from the end, which takes a sign, a mask and a sum of 64 bits for each."
+                ),
+            )
+        )
     keeps = (way.fix.keep for way in variants)
     gone = np.maximum.reduce([gone, *(work.executed * (1.0 - keep) for keep in keeps if keep is not None)])
     if part >= LITTLE:
@@ -249,6 +261,8 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 if single is not None
                 else "instructions that neighbouring threads repeat"
                 if variants[0].of_threads
+                else "instructions that count indices from the end"
+                if from_ends.any()
                 else "instructions that come to the same again",
                 gone,
             ),
@@ -256,6 +270,24 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
         ),
         attributed=gone,
     )
+
+
+def _from_the_ends(work: Work) -> Mask:
+    """What Numba's signed indices take because a negative one counts from the end: the sign of each, the size where it
+    is set, and the sum of both.
+    """
+    code, found = work.code, np.zeros(len(work.sass), dtype=bool)
+    if not work.profile.name.startswith(NUMBA):
+        return found
+    signs = work.where(lambda line: line.opcode == "SHF" and line.operands[1:3] == ("RZ", "0x1f"))
+    masks = work.where(lambda line: line.opcode == "LOP3" and "0xc0" in line.operands)
+    for at in np.flatnonzero(masks & work.ran).tolist():
+        sums = code.readers[at]
+        sign = [one for one in code.sources(at) if signs[one]]
+        if sign and all(work.sass[one].opcode in ("IADD3", "IMAD") for one in sums):
+            found[[at, *sign]] = True
+            found[[one for one in sums if sum(name[0] == "R" for name in work.sass[one].reads) == 2]] = True
+    return found
 
 
 def _counts_rounds(work: Work, divided: Mask) -> bool:

@@ -14,7 +14,7 @@ from gemmprof.analysis.explanation.causes import grid, tensor
 from gemmprof.analysis.explanation.causes.access import of_sums, same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.code import address_forms, flow, latency
-from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, program, reached
+from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, program, reached, rings
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands.distinct import (
     FLOATS,
@@ -33,6 +33,7 @@ from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import LIMITS, WARP
 
 MEET = ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")  # the lanes of a warp exchange something
+COPIES = frozenset({"MOV", "PRMT", "SEL"})  # what keeps a state as it is from round to round
 # Of these a warp meets at a mask's lanes, one mask after the other.
 GROUPS = frozenset({"COLLECTIVE", "EXCLUSIVE"})
 VOTES = "RED"  # a barrier with this modifier tells all threads of a block what each of them found
@@ -125,9 +126,30 @@ def _apart_anew(work: Work) -> Array:
         anew = any(found.by_thread[one] and found.loops[one] & around for one in told)
         within = any(first <= loop.first and loop.last <= last for loop in walks)
         lengths = within and code.by_data[list(told)].any()
-        if anew and not lengths and active[first] > 0.0:
+        if anew and not lengths and active[first] > 0.0 and not _waits(work, first, last, turn):
             left[first : last + 1] *= min(1.0, active[first] / active[turn])
     return left
+
+
+def _waits(work: Work, first: int, last: int, turn: int) -> bool:
+    """Whether a thread that is led around this way in one round is in the next ones, too, until its loop ends: what the
+    turn goes by only the way itself changes, a state or a count of what it did.
+    """
+    code = work.code
+    around = [loop for loop in code.loops if turn in loop and last in loop]
+    if not around:
+        return False
+    loop = min(around, key=lambda one: one.last - one.first)
+
+    def before(at: int) -> Iterable[int]:
+        return [one for one in code.sources(at) if one in loop and not first <= at <= last]
+
+    made = reached((at for at in code.producers(turn, code.sass[turn].guard) if at in loop), before)
+    outside = {at for at in made if not first <= at <= last}
+    if outside == made or any(code.sass[at].fetches or code.sass[at].opcode in MEET for at in outside):
+        return False
+    passed_on = rings({at: [one for one in code.sources(at) if one in outside] for at in outside})
+    return all(code.sass[at].opcode in COPIES for ring in passed_on for at in ring)
 
 
 def _in_groups(work: Work) -> Mask:
@@ -178,7 +200,10 @@ def _until_done(work: Work) -> Mask:
             for one in told.intersection(code.carried(loop))
         )
 
-    return code.within(loop for loop in code.loops if told_by_rounds(loop))
+    found = code.within(loop for loop in code.loops if told_by_rounds(loop))
+    for first, last, turn in ways_around(work):
+        found[first : last + 1] |= _waits(work, first, last, turn)
+    return found
 
 
 def _walked_on(work: Work) -> Mask:
@@ -742,8 +767,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         fix = Fix(warps=fits / here, resources={"block_launch": min(1.0, fits / each / on_each)})
         yield from _lifted(work, "the launching of blocks", here, fix, how, LATENCY)
         return
-    if not 0.0 < now < most:  # what fits no SM was never launched
-        return
+    if not 0.0 < now < most or here > now / grid.ALMOST:
+        return  # what fits no SM was never launched, what was counted there is more than fits: another launch's limits
     if "registers" in binding and (lines := work.profile.source.instructions):
         # With fewer than hold what is needed at once, values would go to local memory and back.
         ran = work.executed > 0 if work.program is not None else slice(None)

@@ -409,9 +409,19 @@ MOSTLY_SEEN = 0.5
 
 
 def runs_elsewhere(profile: KernelProfile) -> bool:
-    """Whether most of what ran is in no code of the report: printf, malloc and the like, which the driver brings."""
-    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS) or {}
-    there = sum(executed.get(line.address, 0) for line in profile.source.instructions)
+    """Whether most of what ran is in no code of the report: printf, malloc and the like, which the driver brings.
+
+    Where nobody counted each instruction, code that calls what lies elsewhere runs once a warp, if it has no loop.
+    """
+    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    lines, launch = profile.source.instructions, profile.launch
+    if executed is not None:
+        there = float(sum(executed.get(line.address, 0) for line in lines))
+    elif any("CALL.ABS" in line.sass for line in lines) and not (code := flow.program(lines)).loops:
+        inside = any(line.opcode == "CALL" and "REL" in line.modifiers for line in code.sass)
+        there = 0.0 if inside else float(len(lines) * launch.blocks * -(-launch.threads_per_block // WARP))
+    else:
+        return False
     return profile.workload == "kernel" and 0 < there < MOSTLY_SEEN * (
         profile.number(metrics.INSTRUCTIONS_EXECUTED) or 0.0
     )

@@ -11,6 +11,8 @@ from profiles import launch
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
+from gemmprof.analysis.explanation.candidate import Candidate
+from gemmprof.analysis.explanation.causes.arithmetic import integer_arithmetic
 from gemmprof.analysis.explanation.causes.shared import local_memory
 from gemmprof.analysis.explanation.causes.threads import _passes_of_whole_warps, idle_threads, low_occupancy
 from gemmprof.analysis.explanation.causes.unseen import unseen_accesses, unseen_doubles
@@ -161,6 +163,49 @@ def test_what_runs_in_code_of_the_driver_is_not_laid_to_the_kernel() -> None:
     assert runs_elsewhere(prints) and not runs_elsewhere(own)
     assert work(prints).program is None and work(own).program is not None
     assert any("printf" in line for line in explain(prints).trust)
+    uncounted = replace(prints, instances={})
+    assert runs_elsewhere(uncounted) and "printf" in explain(uncounted).trust[0]
+    many = replace(uncounted, launch=replace(own.launch, grid=(400, 1, 1)))  # as many as its warps execute themselves
+    assert not runs_elsewhere(many)
+
+
+def test_more_warps_than_fit_were_counted_in_another_launch() -> None:
+    """Half of the warps that an SM holds fit by the limits of one launch, all were resident in the other's."""
+    limits = {
+        metrics.BLOCK_LIMIT_REGISTERS: 16.0,
+        metrics.BLOCK_LIMIT_SHARED_MEMORY: 8.0,
+        metrics.BLOCK_LIMIT_WARPS: 16.0,
+        metrics.BLOCK_LIMIT_BLOCKS: 32.0,
+        metrics.THEORETICAL_OCCUPANCY: 50.0,
+        metrics.SM_COUNT: 132.0,
+    }
+    profile = made("LDG.E R4, [R2] ;", "EXIT ;").profile
+    shape = replace(profile.launch, grid=(8192, 1, 1), block=(128, 1, 1), waves_per_sm=7.8)
+
+    def told(resident: float) -> list[Candidate]:
+        counted = {**profile.metrics, **limits, metrics.ACHIEVED_WARPS: resident}
+        return [*low_occupancy(work(replace(profile, launch=shape, metrics=counted)))]
+
+    assert told(31.0) and not told(60.0)
+
+
+@pytest.mark.parametrize(("name", "told"), [("cudapy::nearest", ["unsigned indices"]), ("nearest", [])])
+def test_numba_counts_negative_indices_from_the_end(name: str, told: list[str]) -> None:
+    """A sign, a mask of the size where it is set, and their sum, for an index that an unsigned one does not need."""
+    profile = made(
+        "S2R R0, SR_TID.X ;", "SHF.R.S32.HI R1, RZ, 0x1f, R0 ;", "LOP3.LUT R2, R1, c[0x0][0x160], RZ, 0xc0, !PT ;",
+        "IADD3 R3, P0, R2, R0, RZ ;", "LEA R4, P1, R3, c[0x0][0x168], 0x2 ;", "LDG.E R6, [R4] ;",
+        "STG.E [R4], R6 ;", "EXIT ;",
+    ).profile  # fmt: skip
+    found = [*integer_arithmetic(work(replace(profile, name=name)))]
+    assert [way.name for one in found for way in one.variants] == told
+    assert all(one.fix.keep is not None and one.fix.keep.tolist()[:5] == [1, 0, 0, 0, 1] for one in found)
+
+
+@pytest.mark.parametrize(("microseconds", "said"), [(3.7, False), (37.0, True)])
+def test_no_other_pipe_is_told_of_what_is_mostly_a_launch(microseconds: float, said: bool) -> None:
+    profile = replace(launch({metrics.DURATION: 1e3 * microseconds}, capability=(8, 9)), name="ampere_sgemm_128x32_tn")
+    assert any("TF32" in one for one in levers(profile)) is said
 
 
 def test_nobody_rewrites_the_code_of_curand() -> None:

@@ -1110,6 +1110,13 @@ def test_vectors_write_the_bytes_that_narrow_stores_wrote() -> None:
     assert vectors.fix.resources["l2_tags"] < 0.5
 
 
+def test_threads_that_are_done_wait_for_their_loop_to_end() -> None:
+    """What a turn goes by only its way changes: a beam at its end, not a value that each round loads."""
+    ended, _ = study("expected_ranges_beams_of_all_lengths_in_a_warp", "taken")
+    (candidate,) = (one for one in detect(work(ended)) if one.cause == "branch_divergence")
+    assert "a thread that is done" in candidate.change and candidate.variants[0].most > 0.2
+
+
 def test_packed_threads_save_what_missing_ones_take(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # calibrated
     warp, _ = study("run_lengths_thread_per_run", "warp")  # 26 of 32 threads are active
