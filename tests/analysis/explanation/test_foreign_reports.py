@@ -165,7 +165,9 @@ def test_what_runs_in_code_of_the_driver_is_not_laid_to_the_kernel() -> None:
     assert any("printf" in line for line in explain(prints).trust)
     uncounted = replace(prints, instances={})
     assert runs_elsewhere(uncounted) and "printf" in explain(uncounted).trust[0]
-    many = replace(uncounted, launch=replace(own.launch, grid=(400, 1, 1)))  # as many as its warps execute themselves
+    many = replace(
+        uncounted, launch=replace(own.launch, grid=(400, 1, 1))
+    )  # as many as its warps execute themselves
     assert not runs_elsewhere(many)
 
 
@@ -204,7 +206,9 @@ def test_numba_counts_negative_indices_from_the_end(name: str, told: list[str]) 
 
 @pytest.mark.parametrize(("microseconds", "said"), [(3.7, False), (37.0, True)])
 def test_no_other_pipe_is_told_of_what_is_mostly_a_launch(microseconds: float, said: bool) -> None:
-    profile = replace(launch({metrics.DURATION: 1e3 * microseconds}, capability=(8, 9)), name="ampere_sgemm_128x32_tn")
+    profile = replace(
+        launch({metrics.DURATION: 1e3 * microseconds}, capability=(8, 9)), name="ampere_sgemm_128x32_tn"
+    )
     assert any("TF32" in one for one in levers(profile)) is said
 
 
