@@ -29,6 +29,7 @@ from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traf
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, share, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.calculator import in_words
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import LIMITS, WARP
 
@@ -94,9 +95,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
             else f"Let several lanes share a walk, or a warp, if it is long: where some walk on, {most:.1f} of "
             f"{entry:.0f} are active. Sorted by length they would have other neighbours, whose items lie elsewhere."
             if apart and share(lost[_walked_on(work)].sum(), lost.sum()) > MOST_LEAVE
-            else "Let a thread that is done take its next item, in one loop over the rounds of all of its items, while "
-            f"others are still at theirs: where they part, {most:.1f} of {entry:.0f} are active. How many rounds an "
-            "item takes nothing tells before them, to sort by."
+            else _how_to_wait_less(work, f"where they part, {most:.1f} of {entry:.0f} are active.")
             if apart and share(lost[_until_done(work)].sum(), lost.sum()) > MOST_LEAVE
             else f"Let the threads of a warp take the same way: where they part, {most:.1f} of {entry:.0f} are active. "
             "Sort or regroup the work by its branch, or make both sides one computation."
@@ -107,6 +106,24 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
             derived("instructions executed for missing threads", share(lost.sum(), work.total_executed)),
         ),
         attributed=lost,
+    )
+
+
+def _how_to_wait_less(work: Work, active: str) -> str:
+    """What threads do that are done before others of their warp, in words."""
+    counters = {
+        *np.flatnonzero(work.where(lambda line: line.is_atomic and bool(line.writes)) & work.ran).tolist()
+    }
+    # What is drawn from it says whether there is another item.
+    if any(not counters.isdisjoint(_leaving(work, loop)) for loop in work.code.loops):
+        return (
+            "Give the counter that threads draw their items from more of them (of several blocks, of the grid): "
+            f"{active} At its end some have none, while others are at their last one."
+        )
+    return (
+        "Let a thread that is done draw its next item from a counter (an atomic of the block or the warp), in one loop "
+        f"over the rounds of all items, while others are still at theirs: {active} How many rounds an item takes "
+        "nothing tells before them, to sort by."
     )
 
 
@@ -183,6 +200,14 @@ def _ends_of_rows(work: Work) -> Mask:
     return inside
 
 
+def _leaving(work: Work, loop: Loop) -> set[int]:
+    """What says that a thread leaves a loop, with all that this is made of."""
+    code = work.code
+    turns = (at for at in range(loop.first, loop.last + 1) if code.sass[at].is_branch and code.sass[at].guard)
+    leaving = [at for at in turns if (to := code.target(at)) is None or to not in loop or at == loop.last]
+    return code.made_of(one for at in leaving for one in code.producers(at, code.sass[at].guard))
+
+
 def _until_done(work: Work) -> Mask:
     """Loops that a thread leaves when what its rounds made of one another says so, a chain's end or a state that stays:
     nothing tells before how many they are.
@@ -190,14 +215,9 @@ def _until_done(work: Work) -> Mask:
     code = work.code
 
     def told_by_rounds(loop: Loop) -> bool:
-        turns = (
-            at for at in range(loop.first, loop.last + 1) if code.sass[at].is_branch and code.sass[at].guard
-        )
-        leaving = [at for at in turns if (to := code.target(at)) is None or to not in loop or at == loop.last]
-        told = code.made_of(one for at in leaving for one in code.producers(at, code.sass[at].guard))
         return any(
             code.sass[one].fetches or code.sass[one].instruction_class in FLOATS
-            for one in told.intersection(code.carried(loop))
+            for one in _leaving(work, loop).intersection(code.carried(loop))
         )
 
     found = code.within(loop for loop in code.loops if told_by_rounds(loop))
@@ -589,6 +609,8 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     if work.code.by_data[_who_comes_to(work, stores)].any():
         return
     meets = ran & work.where(lambda line: line.opcode == "BAR" or line.space == "shared")
+    if not meets.any() and _exchange_among(work.sass[at] for at in np.flatnonzero(exchanges)) < WARP:
+        return  # a warp holds several rows
     threads = work.warps_of_block * WARP if meets.any() else WARP
     lengths = [one.block if meets.any() else one.warp for one in known]
     elements = max(lengths)
@@ -627,6 +649,20 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
         attributed=np.where(exchanges | meets, work.executed, 0.0),
         rank=SPECIFIC if elements < threads else LATENCY,  # no lane is idle that has an element of its own
     )
+
+
+def _exchange_among(lines: Iterable[Sass]) -> int:
+    """Lanes of a warp, at most, one of which comes to know what another one has, by all of these."""
+    flipped, most = 0, 1
+    for line in lines:
+        stride, bounds = line.operands[-2:] if line.opcode == "SHFL" else ("", "")
+        if not bounds.startswith("0x"):
+            return WARP
+        if "BFLY" in line.modifiers and stride.startswith("0x"):
+            flipped |= int(stride, 16)
+        else:
+            most = max(most, WARP - (int(bounds, 16) >> 8))
+    return max(most, 1 << flipped.bit_count())
 
 
 def _masked_off(work: Work) -> Iterator[Candidate]:

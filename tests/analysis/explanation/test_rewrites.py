@@ -1114,7 +1114,23 @@ def test_threads_that_are_done_wait_for_their_loop_to_end() -> None:
     """What a turn goes by only its way changes: a beam at its end, not a value that each round loads."""
     ended, _ = study("expected_ranges_beams_of_all_lengths_in_a_warp", "taken")
     (candidate,) = (one for one in detect(work(ended)) if one.cause == "branch_divergence")
-    assert "a thread that is done" in candidate.change and candidate.variants[0].most > 0.2
+    assert "from a counter" in candidate.change and candidate.variants[0].most > 0.2
+
+
+def test_threads_that_draw_from_a_counter_are_told_to_fill_it() -> None:
+    ahead, _ = study("seeds_extended_one_a_lane", "next")
+    (candidate,) = (one for one in detect(work(ahead)) if one.cause == "branch_divergence")
+    assert candidate.change.startswith("Give the counter")
+    flawed, _ = study(
+        "expected_ranges_beams_of_all_lengths_in_a_warp", "taken"
+    )  # each thread has items of its own
+    (candidate,) = (one for one in detect(work(flawed)) if one.cause == "branch_divergence")
+    assert "from a counter" in candidate.change
+
+
+def test_lanes_that_change_places_in_groups_of_eight_share_no_row() -> None:
+    transposed, _ = study("cosine_tiles_rows_of_eight_words", "lanes")
+    assert "idle_threads" not in {one.cause for one in detect(work(transposed))}
 
 
 def test_packed_threads_save_what_missing_ones_take(monkeypatch: pytest.MonkeyPatch) -> None:
