@@ -121,9 +121,9 @@ def test_sectors_are_those_of_the_access_patterns(session: Session, own: Stage) 
         assert model is not None and isinstance(result, Coalescing)
         loads, stores = result.operation("load"), result.operation("store")
         assert stores is not None
-        # The hardware's counters move with replays (stores) and between passes (loads: ncu may add up hits of one pass
-        # and misses of another); the instrumented count does not.
-        assert stores.sectors == pytest.approx(model.sectors("store"), rel=0.02)
+        # The hardware's counters move with replays (stores: up to 2.5 % more was recorded) and between passes (loads:
+        # ncu may add up hits of one pass and misses of another); the instrumented count does not.
+        assert stores.sectors == pytest.approx(model.sectors("store"), rel=0.03)
         sectors = model.sectors("load") + model.sectors("store")
         exact = stage.name not in INSTRUMENTED_IN_PART
         assert result.sectors == (sectors if exact else pytest.approx(sectors, rel=0.01))
