@@ -284,7 +284,8 @@ def of_the_launch(work: Work) -> Iterator[str]:
     launch, sms = work.profile.launch, work.sms
     if not work.duration or work.duration < SHORT or is_debug_build(work.profile):
         return  # as long as a launch of nothing
-    if sms and 0 < launch.blocks <= (1.0 - NOTABLE) * sms:
+    # CUB takes as many blocks as there are elements for.
+    if sms and 0 < launch.blocks <= (1.0 - NOTABLE) * sms and owner_of(work.profile).key != "cub":
         yield _idle_sms(work)
     filled = filled_lanes(work)
     if filled < FILLED and owner_of(work.profile).editable:

@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.demands.resources import LAUNCHING, busiest_s
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import runs_elsewhere, work
 from gemmprof.analysis.explanation.engine import explain
-from gemmprof.analysis.explanation.levers import levers, offered
+from gemmprof.analysis.explanation.levers import levers, of_the_launch, offered
 from gemmprof.model import KernelProfile
 
 
@@ -232,3 +232,12 @@ def test_nobody_rewrites_the_code_of_curand() -> None:
 def test_a_kernel_that_sets_up_generators_is_told_so_without_counts(name: str, said: bool) -> None:
     profile = replace(launch({}), name=name)
     assert bool(levers(profile)) is said and not levers(profile, {"local_memory"})
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("mine(int *)", True), ("void cub::DeviceMergeSortBlockSortKernel<int>(int *)", False)]
+)
+def test_idle_sms_are_told_of_blocks_that_somebody_chooses(name: str, told: bool) -> None:
+    profile = launch({metrics.DURATION: 2e4, metrics.SM_COUNT: 108.0})
+    profile = replace(profile, name=name, launch=replace(profile.launch, grid=(49, 1, 1), block=(256, 1, 1)))
+    assert any("without work" in one for one in of_the_launch(work(profile))) is told
