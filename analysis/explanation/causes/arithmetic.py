@@ -18,7 +18,7 @@ from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands import distinct, footprint
-from gemmprof.analysis.explanation.demands.places import AXES
+from gemmprof.analysis.explanation.demands.footprint import AXES
 from gemmprof.analysis.explanation.demands.resources import FULL, XU
 from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic

@@ -21,8 +21,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
-from gemmprof.analysis.explanation.demands.footprint import WORD, distinct, distinct_along, met_in_block
-from gemmprof.analysis.explanation.demands.places import AXES
+from gemmprof.analysis.explanation.demands.footprint import AXES, WORD, distinct, distinct_along, met_in_block
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, LAUNCHING
 from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic

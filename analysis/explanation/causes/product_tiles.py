@@ -17,8 +17,13 @@ from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
-from gemmprof.analysis.explanation.demands.footprint import arrays, computed_places, distinct_along, rounds
-from gemmprof.analysis.explanation.demands.places import AXES
+from gemmprof.analysis.explanation.demands.footprint import (
+    AXES,
+    arrays,
+    computed_places,
+    distinct_along,
+    rounds,
+)
 from gemmprof.analysis.explanation.demands.resources import is_float
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
@@ -13,39 +12,42 @@ from gemmprof.analysis.explanation.candidate import LATENCY, ORDER, SPECIFIC, Ca
 from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share
 from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks
 from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, masked_rounds, taller_tiles
-from gemmprof.analysis.explanation.code import address_forms, latency
+from gemmprof.analysis.explanation.causes.several_results import (
+    HARDLY,
+    all_blocks,
+    by_all_blocks,
+    first_waits,
+    from_memory,
+    more_outputs,
+    share_apart,
+)
+from gemmprof.analysis.explanation.code import address_forms
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands import distinct, footprint
+from gemmprof.analysis.explanation.demands.footprint import AXES, LOADED_AGAIN
 from gemmprof.analysis.explanation.demands.needed import needed
-from gemmprof.analysis.explanation.demands.places import AXES
-from gemmprof.analysis.explanation.demands.resources import FMA, FP64, L1_PASSES, OF_AN_SM
-from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
+from gemmprof.analysis.explanation.demands.resources import L1_PASSES
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import (
-    CONSTANT_LOADS,
     Array,
     Work,
-    indexed_constants,
     share,
     tensor_copies,
 )
 from gemmprof.analysis.inputs.names import owner_of
-from gemmprof.analysis.opcodes import info
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
 PASSES = 0.6  # share of a thread's loads that are different, below which all are loaded anew in another pass
 MOSTLY_NEW = 0.75  # the same, from which on no loop is unrolled to keep what comes again
-LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
 # Share of the loads whose addresses are known, from which on what they load again is counted, not guessed.
 MOST_LOADS = 0.5
 # Bytes that a block can keep beside what it works with; those of a loop's tile.
 MOST_SHARED, TILE = 96 * 1024, 16 * 1024
 NO_LOADS = 1e-6  # share of loads that stays where none does, for what takes their place
-HARDLY = 0.01  # share of the instructions up to which loads are not what is done again, but all that stands around them
-OWN_RESULTS = 0.5  # share of the lanes that store, below which a warp's lanes have results together
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
 FULL_L2 = 0.75  # busy share of L2 from which on that matters
@@ -59,15 +61,16 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several;
     what it stores again and again where no other thread loads or stores is stored once, and not loaded behind that; a
     thread computes four results, of neighbours (whose lanes lie further apart then) or of those far apart that differ
-    in one dimension, and loads (bytes by words), addresses, loop and blocks are as many as these need together, while
-    all other arithmetic takes its time, unless a thread uses each value that often already; a block loads what differs
-    once and reads shared memory, with the stores, passes, barriers and waits of that. Loads that stay are those that L1
-    had not, and wait as long. Loads whose address does not change in a loop leave it. What all blocks along an axis of
-    the grid load and compute alike, a block does once for four of them, whose results its registers hold. Blocks of a
-    product on tensor cores that load the same operand are one, as far as rows of its tile are padding, or until each
-    warp has rows of its own, so that warps exchange nothing (`wgmma`), or as long as registers hold their sums. Rounds
-    of a loop of whose products a mask throws all away are left out. What only threads that pass a test need is loaded
-    behind it, the terms of a condition one after the other.
+    in one dimension, and loads (bytes by words), addresses, loop and blocks are as many as these need together, what
+    several of them make of that alike is made once, and all other arithmetic takes its time, unless a thread has that
+    many results of most values already; a block loads what differs once and reads shared memory, with the stores,
+    passes, barriers and waits of that. Loads that stay are those that L1 had not, and wait as long. Loads whose address
+    does not change in a loop leave it. What all blocks along an axis of the grid load and compute alike, a block does
+    once for four of them, whose results its registers hold. Blocks of a product on tensor cores that load the same
+    operand are one, as far as rows of its tile are padding, or until each warp has rows of its own, so that warps
+    exchange nothing (`wgmma`), or as long as registers hold their sums. Rounds of a loop of whose products a mask
+    throws all away are left out. What only threads that pass a test need is loaded behind it, the terms of a condition
+    one after the other.
     """
     flows = traffic(work)
     loads = work.global_loads & work.ran & ~work.code.chased  # a list's next place is nowhere else
@@ -99,7 +102,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         passes += _kept_by_the_thread(work, known, flows)
         if invariant.any():
             passes = [replace(one, fix=one.fix.together(variants[0].fix)) for one in passes]
-        variants += [*passes, *more_outputs(work, known, flows), *_tile(work, known)]
+        variants += [*passes, *more_outputs(work, known), *_tile(work, known)]
     by_places = bool(variants)
     tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows), *masked_rounds(work, flows)]
     tiles += [*_behind_tests(work, flows), *_met_in_memory(work, flows)]
@@ -139,18 +142,6 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
         rank=SPECIFIC if invariant.any() or passes or tiles else LATENCY,
     )
-
-
-def _row_a_block(work: Work) -> bool:
-    """Whether a block has a row: it loads or stores one word of an array for all its threads, the next one another."""
-    forms = [one.form for one in address_forms.checked_forms(work).values() if one.confirmed]
-    words = [
-        form.base
-        for form in forms
-        if form.space == "global" and form.address.uniform and any(one.blocks for one in form.address.symbols)
-    ]
-    # Of several rows of a tile there are several words, or a loop walks along them.
-    return any(words.count(one.base) == 1 and not one.loops for one in forms if one.base in words)
 
 
 def _as_tiles_share(work: Work, one: footprint.Reuse) -> footprint.Reuse:
@@ -287,11 +278,11 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
     left = max(flows.missed - again, min(flows.missed, once))
     # What each block then fetches once for itself, or L2 holds whole, DRAM delivers once.
     held, blocks = (work.profile.device.l2_bytes or 0) / 2.0 / SECTOR, work.profile.launch.blocks
-    wholes = [(_all_blocks(work, one), one in mine, LOADED_AGAIN * blocks * one.sectors) for one in known]
+    wholes = [(all_blocks(work, one), one in mine, LOADED_AGAIN * blocks * one.sectors) for one in known]
     once_each = all(whole <= held or (kept and whole >= apart) for whole, kept, apart in wholes)
-    delivered = _by_all_blocks(work, known, flows) if once_each else _from_memory(work, known, flows, left)
+    delivered = by_all_blocks(work, known, flows) if once_each else from_memory(work, known, flows, left)
     fewer = flows.factors(left, stored, dram_read=min(left, delivered))
-    waits = _first_waits(work, keep, left)
+    waits = first_waits(work, keep, left)
     # Threads that share a row have less of it each the more they are, as long as an SM has registers for them.
     launch, wider = work.profile.launch, 1
     shared_out = all(one.block >= LOADED_AGAIN * one.thread * launch.threads_per_block for one in mine)
@@ -397,17 +388,6 @@ def _registers_to_keep(work: Work, rows: set[int], values: int) -> int:
     return max(0, most - (work.profile.launch.registers_per_thread or most))
 
 
-def _first_waits(work: Work, keep: Array, missed: float | None = None) -> Array:
-    """Factor on the wait of each load, of which ``keep`` stays: those that L1 had are gone, those that fetch wait as
-    long as ever. L1 fetches ``missed`` sectors then, as many as now if None.
-    """
-    loads = work.global_loads
-    asked = float((work.global_sectors * keep)[loads].sum())
-    fetched = traffic(work).missed if missed is None else missed
-    then = latency.load_cycles(work, hit=max(0.0, 1.0 - share(fetched, asked)))
-    return np.where(loads & (keep < 1.0), then / np.maximum(latency.load_cycles(work), 1.0), 1.0)
-
-
 def _all_at_once(work: Work, mine: Sequence[footprint.Reuse], waits: Array, wider: int) -> Array:
     """The same where so many times the threads hold the values: their loop is unrolled, its loads wait together, but
     for those of loops within.
@@ -422,207 +402,14 @@ def _all_at_once(work: Work, mine: Sequence[footprint.Reuse], waits: Array, wide
     return found
 
 
-def _of_larger_tiles(work: Work, known: Sequence[footprint.Reuse], flows: Traffic, axis: str) -> float:
-    """Sectors that L1 fetches when a block's tile is `OUTPUTS` times as long: blocks fetch the rim of each apart.
-
-    What is not known to be fetched by these loads stays.
-    """
-    blocks = float(work.profile.launch.blocks)
-    sectors = sum(one.sectors for one in known)
-    stays = share(sum(one.sectors * one.fetched.get(axis, 1.0) for one in known), sectors)
-    return flows.missed - min(flows.missed, blocks * sectors) * (1.0 - stays)
-
-
-def _from_memory(work: Work, known: Sequence[footprint.Reuse], flows: Traffic, missed: float) -> float:
-    """Sectors read from DRAM when L1 fetches so many: of what it delivers again, as much as of what L1 does."""
-    once = _by_all_blocks(work, known, flows)
-    return once + (flows.dram_read - once) * min(1.0, max(0.0, share(missed - once, flows.missed - once)))
-
-
-def _all_blocks(work: Work, one: footprint.Reuse, axes: Sequence[str] = AXES) -> float:
-    """Sectors of an array that all blocks (along these axes) fetch together, each once."""
-    sectors = one.sectors
-    for blocks, axis in zip(work.profile.launch.grid, AXES, strict=True):
-        sectors *= 1.0 + (blocks - 1.0) * _apart(one, axis) * (axis in axes)
-    return sectors
-
-
-def _apart(one: footprint.Reuse, axis: str) -> float:
-    """Share of what a block along an axis fetches that its neighbour does not."""
-    several = one.fetched.get(footprint.BLOCKS + axis, 1.0)
-    return max(0.0, (several * footprint.OUTPUTS - 1.0) / (footprint.OUTPUTS - 1.0))
-
-
 def _shared_too_late(work: Work, known: Sequence[footprint.Reuse]) -> str:
     """The grid's outermost axis, if blocks along it load much of the same (all of it, or windows that overlap) and L2
     cannot hold what all others load in between: blocks begin in the order of their numbers, x first. '' for none.
     """
     *inner, last = [AXES[at] for at, blocks in enumerate(work.profile.launch.grid) if blocks > 1] or [""]
-    between = SECTOR * sum(_all_blocks(work, one, inner) for one in known)
-    same = any(_apart(one, last) < LOADED_AGAIN for one in known)
+    between = SECTOR * sum(all_blocks(work, one, inner) for one in known)
+    same = any(share_apart(one, last) < LOADED_AGAIN for one in known)
     return last if inner and same and between > (work.profile.device.l2_bytes or np.inf) else ""
-
-
-def _by_all_blocks(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) -> float:
-    """Sectors that all blocks fetch together, each once, and all that others than these loads fetch; as many as DRAM
-    delivers at most.
-    """
-    once = sum(_all_blocks(work, one) for one in known)
-    loads = work.global_loads
-    rows = [row for one in known for row in one.rows]
-    unknown = 1.0 - share(work.global_sectors[rows].sum(), work.global_sectors[loads].sum())
-    return min(flows.dram_read, once + unknown * flows.missed)
-
-
-def more_outputs(
-    work: Work, known: Sequence[footprint.Reuse], flows: Traffic, space: str = "global"
-) -> Iterator[Variant]:
-    """A thread does the work of several neighbours, which load much of the same from global or shared memory."""
-    shared = space == "shared"
-    if not shared and flows.dram_read > LOADED_AGAIN * flows.asked:
-        return  # each sector that is asked for comes from DRAM: nobody else had it
-    counters = work.where(lambda line: line.is_atomic and line.space == "shared")
-    rows = {row for one in known for row in one.rows}
-    if work.products.any() or counters[list(reached(rows, work.code.readers.__getitem__))].any():
-        return  # results lie in the fragments of a warp, or in what threads count together
-    results = footprint.uses(work, rows, lambda line: info(line.opcode).pipe in (FMA, FP64))
-    if results > LOADED_AGAIN * footprint.OUTPUTS:
-        return  # a thread has as many results of each already: loading is no slower than multiplying and adding
-    launch = work.profile.launch
-    different = sum(one.thread for one in known)
-    # A load of one word for a whole warp is a sector of many: that it serves neighbours, too, saves little.
-    ideal = work.shared_ideal if shared else work.global_ideal
-    sectors = [share(ideal[list(one.rows)].sum(), work.executed[list(one.rows)].sum()) for one in known]
-    moved = sum(each * one.thread for each, one in zip(sectors, known, strict=True))
-    best: tuple[float, str] | None = None
-    stores = work.where(lambda line: line.is_store and line.space == "global")
-    together = float(work.threads[stores].sum()) < OWN_RESULTS * WARP * float(work.executed[stores].sum())
-    # In Triton a tensor's layout tells which thread has which result; what a block meets for is of that block.
-    apart = owner_of(work.profile).key != "triton" and not work.barriers.any()
-    far = {axis for one in known for axis in one.outputs.keys() - {*AXES}} if apart else set()
-    for number, axis in [*enumerate(AXES), *((0, axis) for axis in far)]:
-        if together and (axis in far or (launch.block[number] > 1 and prod(launch.block[:number]) < WARP)):
-            continue
-        if launch.grid[number] * launch.block[number] < 2 * footprint.OUTPUTS:
-            continue
-        if shared and launch.block[number] < footprint.OUTPUTS:
-            continue  # other blocks have other values there
-        left = sum(
-            each * one.of_results(axis) * one.spread.get(axis, 1.0)
-            for each, one in zip(sectors, known, strict=True)
-        )
-        stays = share(left, footprint.OUTPUTS * moved)
-        if best is None or stays < best[0]:
-            best = stays, axis
-    if best is None or best[0] > LOADED_AGAIN:
-        return
-    _, axis = best
-    words = [one.of_results(axis) * one.by_words.get(axis, 1.0) for one in known]
-    needed = share(sum(words), footprint.OUTPUTS * different)
-    keep, plain = work.all_kept(), work.ran & ~footprint.computing(work)
-    plain &= ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
-    # What each result's own values decide (a slow way, an early end) is decided for each.
-    plain &= ~work.code.by_data | (distinct.neighbours_alike(work) >= footprint.OUTPUTS)
-    # Nor are constants at places that no thread chooses anybody's own.
-    plain |= work.ran & work.where(lambda line: line.opcode in CONSTANT_LOADS) & ~indexed_constants(work)
-    keep[plain] = 1.0 / footprint.OUTPUTS
-    keep[list(footprint.serving(work, rows))] = needed
-    # Loads of which nobody knows whose they are (look-ups) stay.
-    loads = work.where(lambda line: line.is_load and line.space == space) if shared else work.global_loads
-    others = set(np.flatnonzero(loads & work.ran).tolist()) - rows
-    there, more = (float(work.executed[list(some)].sum()) for some in (rows, others))
-    for one in known:
-        keep[list(one.rows)] = one.of_results(axis) / (footprint.OUTPUTS * one.thread)
-    waits, passes = _first_waits(work, keep), 0.0
-    for one, few in zip(known, words, strict=True):
-        mine = list(one.rows)
-        keep[mine] = few / (footprint.OUTPUTS * one.thread)
-        # Lanes lie further apart then.
-        passes += (one.spread.get(axis, 1.0) - 1.0) * float((keep * work.data_passes)[mine].sum())
-    warps = launch.blocks * launch.threads_per_block / 32.0 / footprint.OUTPUTS / work.sms
-    resident = work.resident_warps or warps
-    # The results are independent: their loads are under way together, and waited for once.
-    waits[loads] *= np.minimum(1.0, 1.0 / (footprint.OUTPUTS * keep[loads]))
-    resources, size = dict[str, float](), 0.0
-    if shared:
-        # What fills the tile, which is as many times as large, stays.
-        size = sum(
-            one.block * one.width * (footprint.OUTPUTS * one.fetched.get(axis, 1.0) - 1.0) for one in known
-        )
-        keep[_filling(work, rows)] = 1.0
-    else:
-        missed = _of_larger_tiles(work, known, flows, axis)
-        read = _from_memory(work, known, flows, missed)
-        resources = flows.factors(max(missed, read), flows.written, dram_read=read)
-    fix = Fix(
-        keep=keep,
-        latency=waits,
-        resources={**resources, "block_launch": 1.0 / footprint.OUTPUTS},
-        passes=passes,
-        registers=_registers_of_results(work, known, axis),
-        shared_bytes=round(size),
-        warps=min(1.0, warps / resident),
-    )
-    what, left = "loads", share(needed * there + more, there + more)
-    if there + more <= HARDLY * work.total_executed:
-        what, left = "instructions", share(float(work.executed @ keep), work.total_executed)
-    # Where a block is one wide along the axis, neighbours are other blocks', which Triton's programs are.
-    of_blocks = axis not in far and launch.block[AXES.index(axis)] == 1
-    which = (
-        f"{footprint.OUTPUTS} {f'results {axis}' if axis in far else f'neighbouring results along {axis}'}"
-    )
-    longer = (
-        f"Give a program {footprint.OUTPUTS} rows, or fewer num_warps"
-        if _row_a_block(work)
-        else f"Use a BLOCK {footprint.OUTPUTS} times as long along its innermost axis"
-    )
-    how = (
-        f"Let a [thread|program] compute {which}: they need"
-        if of_blocks
-        else f"[Let a thread compute {which}: they need|{longer}: {footprint.OUTPUTS} neighbouring results of a "
-        "thread need]"
-    )
-    further = any(one.spread.get(axis, 1.0) > 1.0 for one in known)
-    yield Variant(
-        f"registers, {footprint.OUTPUTS} outputs a thread",
-        fix,
-        change=(
-            f"{how} {100 * left:.0f} % of the {what} that as many {'do' if of_blocks else 'threads do'} now. "
-            "Keep what they share in registers"
-            f"{'; load by vectors, for lanes lie further apart then.' if further else '.'}"
-        ),
-        plain=axis not in far,  # nobody says which axis of a tensor that is
-        counted=OF_AN_SM,
-    )
-
-
-def _filling(work: Work, rows: set[int]) -> list[int]:
-    """What fills the tile of shared memory that these loads read: the loops around its stores, where they stand in
-    none of them, and what tells these where to go.
-    """
-    stores = np.flatnonzero(
-        work.ran & work.where(lambda line: line.is_store and line.space == "shared")
-    ).tolist()
-    loops = (loop for at in stores for loop in work.code.loops_around[at])
-    found = {
-        at
-        for loop in loops
-        if not any(row in loop for row in rows)
-        for at in range(loop.first, loop.last + 1)
-    }
-    return sorted(found | footprint.serving(work, {*stores}))
-
-
-def _registers_of_results(work: Work, known: Sequence[footprint.Reuse], axis: str) -> int:
-    """Registers a thread that it takes more to hold of `OUTPUTS` results what it has made of one where it loads what
-    they share.
-    """
-    rows = {row for one in known for row in one.rows}
-    made = work.code.by_data & footprint.computing(work) & work.ran
-    own = frozenset(np.flatnonzero(made).tolist()) - rows
-    several = footprint.OUTPUTS * LOADED_AGAIN
-    shared = [row for one in known if one.of_results(axis) < several * one.thread for row in one.rows]
-    return round((footprint.OUTPUTS - 1.0) * held_meanwhile(work, shared, own))
 
 
 def _tile(work: Work, known: Sequence[footprint.Reuse]) -> Iterator[Variant]:
@@ -652,7 +439,7 @@ def _tile(work: Work, known: Sequence[footprint.Reuse]) -> Iterator[Variant]:
     warps = work.profile.launch.blocks * max(1.0, threads / 32.0)
     # Loads that are gone were those that L1 had; in their place shared memory is waited for, a vector at a time. All
     # warps of a block wait until a tile is there, whichever of them load it.
-    waits = _first_waits(work, keep) * max(1.0, share(tiles * warps, first))
+    waits = first_waits(work, keep) * max(1.0, share(tiles * warps, first))
     instead = idle_share(work, work.practice.shared_cycles) / keep
     for one in shared:
         several = _side_by_side(work, one)
@@ -718,7 +505,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     shared = all(one.thread > LOADED_AGAIN * one.asked for one in known)
     late = _shared_too_late(work, known)
     if shared and (late or flows.dram_read <= LOADED_AGAIN * flows.missed):
-        once = _by_all_blocks(work, known, flows)
+        once = by_all_blocks(work, known, flows)
         # What fits L2 is read once in any order: fewer sectors are neighbours' sharing, no count of what blocks load.
         there = min(there, once) if once > (l2 or 0) / SECTOR else there
     ordered = 0.0 < flows.missed <= 2.0 * in_order

@@ -11,7 +11,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import gathers
-from gemmprof.analysis.explanation.causes.reuse import more_outputs
+from gemmprof.analysis.explanation.causes.several_results import more_outputs
 from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
@@ -159,7 +159,7 @@ def _results_of_a_tile(work: Work, loads: Mask) -> list[Variant]:
     )
     if exchanged or not 2.0 * float(work.executed[rows].sum()) > float(work.executed[loads].sum()):
         return []
-    return [replace(one, change="") for one in more_outputs(work, known, traffic(work), "shared")]
+    return [replace(one, change="") for one in more_outputs(work, known, "shared")]
 
 
 def _own_strips(work: Work) -> Candidate | None:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
 from gemmprof.analysis.explanation.demands.footprint import (
+    AXES,
     Reuse,
     arrays,
     computing,
@@ -31,7 +32,6 @@ from gemmprof.analysis.explanation.demands.footprint import (
     serving,
     written,
 )
-from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.work import (
     TENSOR_COPIES,
     Array,
@@ -239,7 +239,7 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
                 found[at].classes, found[at].axes = unknown.classes, unknown.axes
             inputs[at].update(several)
             if len(several) > 1:
-                inputs[at].update(_deciding(code, several, at, turns))
+                inputs[at].update(deciding(code, several, at, turns))
             for one in several:
                 found[at].loops |= _handed_on(work, one, at, name)
                 if behind := code.loop_bits[one] & ~code.loop_bits[at]:
@@ -288,7 +288,7 @@ def _leaves(code: Program, loop: Loop, turn: int) -> bool:
     return (to := code.target(turn)) is None or to not in loop or turn == loop.last
 
 
-def _deciding(code: Program, several: Sequence[int], at: int, turns: Sequence[int]) -> Iterator[int]:
+def deciding(code: Program, several: Sequence[int], at: int, turns: Sequence[int]) -> Iterator[int]:
     """The turns that tell which of several instructions wrote what this one reads: around one of them, both ways come
     to it. One that leaves a loop tells nothing of what a round finds.
     """

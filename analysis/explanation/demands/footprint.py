@@ -11,9 +11,11 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import chain, combinations
 from math import prod
 from typing import cast
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +37,116 @@ from gemmprof.analysis.explanation.code.address_forms import (
     warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
-from gemmprof.analysis.explanation.code.symbolic import Threads, Value, Values
-from gemmprof.analysis.explanation.demands.places import AXES, Places
+from gemmprof.analysis.explanation.code.symbolic import DEEPEST, Symbol, Threads, Value, Values
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once
-from gemmprof.analysis.opcodes import Sass
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import WARP
+
+ROW = 1 << 12  # bytes, or elements, that a row's length, and where it begins, are a multiple of
+LONGEST = 1 << 15  # such multiples that a parameter stands for at most
+AXES = ("x", "y", "z")
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio, odd: spreads over all bits
+
+Labels = npt.NDArray[np.uint64]
+"""Numbers that are different where what they stand for is."""
+
+
+def label(of: object) -> Labels:
+    """A number that stands for something."""
+    return np.full(1, crc32(repr(of).encode()), dtype=np.uint64)
+
+
+def mixed(*labels: Labels) -> Labels:
+    """Labels of all these together, in their order."""
+
+    def mix(one: Labels, two: Labels) -> Labels:
+        found = (one ^ two) * _MIX
+        return np.asarray(found ^ found >> np.uint64(29))
+
+    return reduce(mix, labels)
+
+
+def _drawn(of: object) -> int:
+    return ROW * (int(label(of)[0]) % LONGEST | LONGEST | 1)
+
+
+class Places:
+    """The numbers of some executions: points (a thread of a block each) by rounds.
+
+    What nobody knows is drawn: parameters are lengths of rows, or where arrays begin; what is loaded, or computed as no
+    sum and by no known function, is a label that is the same where all that it is made of is. Addresses that come to
+    the same number are the same place.
+    """
+
+    def __init__(
+        self,
+        values: Values,  # of the code
+        grid: tuple[int, int, int],  # blocks along each axis
+        blocks: Threads,  # of each point, along x, y and z: 3 x points
+        threads: Threads,  # of each point, its number in the block
+        rounds: Mapping[
+            object, Threads
+        ],  # by a loop's first instruction, the number of its round: 1 x rounds
+        known: Mapping[
+            object, Threads
+        ],  # parameters by their names, and the last rounds of loops that lie behind
+    ) -> None:
+        self._values, self._grid, self._known = values, grid, known
+        self._blocks, self._threads, self._rounds = blocks[:, :, None], threads, rounds
+        self._found: dict[Symbol, Threads] = {}
+        self._depth = 0
+
+    def of(self, value: Value) -> Threads:
+        """A value's numbers, points x rounds; 1 where all have the same."""
+        found = np.zeros((1, 1), dtype=np.int64)
+        for factors, number in value.terms.items():
+            one = np.full((1, 1), number) if isinstance(number, int) else number[self._threads][:, None]
+            for symbol in factors:
+                one = one * self._symbol(symbol)
+            found = found + one
+        return found
+
+    def of_each(self, value: Value) -> Threads:
+        """The same, for each point and round."""
+        rounds = max((one.shape[1] for one in self._rounds.values()), default=1)
+        return np.broadcast_to(self.of(value), (len(self._threads), rounds))
+
+    def _symbol(self, symbol: Symbol) -> Threads:
+        if symbol not in self._found:
+            self._depth += 1
+            self._found[symbol] = self._made(symbol)
+            self._depth -= 1
+        return self._found[symbol]
+
+    def _made(self, symbol: Symbol) -> Threads:
+        kind, name = symbol.kind, symbol.name
+        if kind == "block":
+            return np.asarray(self._blocks[AXES.index(str(name))])
+        if kind == "grid":
+            return np.full((1, 1), self._grid[AXES.index(str(name))])
+        if kind == "trip":
+            if name in self._rounds:
+                return self._rounds[name]
+            name = ("behind", name)
+        if kind in ("trip", "parameter"):  # drawn where unknown: a loop closed by a jump table, too
+            return self._known[name] if name in self._known else np.full((1, 1), _drawn(name))
+        inputs, by = self._values.made.get(symbol, ((), None)) if self._depth <= DEEPEST else ((), None)
+        numbers = [self.of(one) for one in inputs]
+        if by is not None:
+            shape = np.broadcast_shapes(*(one.shape for one in numbers))
+            found = by(*(np.broadcast_to(one, shape).ravel() for one in numbers))
+            if found is not None:
+                return np.broadcast_to(np.asarray(found), shape[0] * shape[1]).reshape(shape)
+        if not inputs:
+            numbers = [one[:, :] for one in self._blocks] if symbol.blocks else []
+            if symbol.threads:
+                numbers.append((self._threads if symbol.lanes else self._threads // WARP)[:, None])
+            numbers += [self._rounds[loop] for loop in sorted(symbol.loops) if loop in self._rounds]
+        # What one place holds is the same, whichever instruction loads it.
+        what = kind if kind == "loaded" and inputs and len(inputs[0].terms) > 1 else (kind, name)
+        drawn = mixed(label(what)[:, None], *(one.astype(np.uint64) for one in numbers))
+        return (drawn >> np.uint64(20)).astype(np.int64) * ROW
+
 
 MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too
 STRETCH = 4 * MOST_ROUNDS  # the same of one that stands alone
@@ -53,6 +159,7 @@ FEW = 8
 GROUPS = 8  # of neighbours that are looked at, where they are not all as far apart
 WORD = 4  # bytes
 OUTPUTS = 4  # results that a thread computes in place of one
+LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
 EDGES = 1.05  # places that a block reaches, in those that it writes, up to which the others are an edge
 MOST_REGISTERS = 64  # words that a thread can keep beside what it works with
 WRAP = 1 << 32  # as many values have 32 bits
@@ -340,10 +447,41 @@ def _places(
 
 @once
 def _in_own_block(work: Work, walked: Walked) -> Callable[[Value], Threads]:
-    """The same in all threads of one block."""
-    values, grid = values_of(work), work.profile.launch.grid
-    blocks, threads = np.broadcast_to(_own(grid), (3, values.threads)), np.arange(values.threads)
-    return _places(values, grid, blocks, threads, walked, _lengths(work))
+    """What computes a value's numbers in all threads of one block."""
+    threads = np.arange(values_of(work).threads)
+    return numbers_in(
+        work, np.broadcast_to(_own(work.profile.launch.grid), (3, len(threads))), threads, walked
+    )
+
+
+def neighbours(work: Work, axis: str) -> tuple[Threads, Threads] | None:
+    """Some groups of `OUTPUTS` threads side by side along an axis, one behind another: their blocks (3 x threads) and
+    their numbers in these; None where a block holds too few.
+    """
+    shape, number = work.profile.launch.block, AXES.index(axis)
+    own, several = _own(work.profile.launch.grid), np.arange(OUTPUTS)
+    if shape[number] == 1:
+        threads = np.arange(prod(shape))
+        threads = threads[:: -(-len(threads) // FEW)]
+        moved = own + np.eye(len(AXES), dtype=np.int64)[:, number, None] * several
+        return np.tile(moved, len(threads)), np.repeat(threads, OUTPUTS)
+    begin = _beginning(shape, number)
+    if not len(begin):
+        return None
+    threads = (begin[:: -(-len(begin) // FEW), None] + prod(shape[:number]) * several).ravel()
+    return np.broadcast_to(own, (3, len(threads))), threads
+
+
+def numbers_in(work: Work, blocks: Threads, threads: Threads, walked: Walked) -> Callable[[Value], Threads]:
+    """What computes a value's numbers in these threads of these blocks, in so many rounds of loops: points x rounds."""
+    return _places(values_of(work), work.profile.launch.grid, blocks, threads, walked, _lengths(work))
+
+
+def _beginning(shape: tuple[int, int, int], number: int) -> Threads:
+    """The first thread of each whole group of `OUTPUTS` along an axis of a block."""
+    before, size = prod(shape[:number]), shape[number]
+    begin: Threads = np.arange(prod(shape)).reshape(-1, size, before)[:, : size - size % OUTPUTS : OUTPUTS]
+    return begin.ravel()
 
 
 def sectors_of_a_thread(work: Work, forms: list[Form]) -> float:
@@ -362,14 +500,15 @@ def _passes(work: Work, form: Form, own: bool) -> float:
     return prod(rounds(work, loop) for loop in around if own or not written(work, form, loop))
 
 
-def uses(work: Work, rows: Iterable[int], by: Callable[[Sass], bool] = bool) -> float:
-    """How many instructions, all or such, use each register that these loads fill, the mean."""
+def uses(work: Work, rows: Iterable[int], by: Mask | None = None) -> float:
+    """How many instructions, all or these, use each register that others fill, the mean."""
     filled = used_by = 0.0
     for at in rows:
         registers = work.sass[at].writes
         filled += float(work.executed[at]) * len(registers)
-        for one in filter(lambda use: by(work.sass[use]), work.code.readers[at]):
-            used_by += float(work.executed[one]) * len(set(registers) & set(work.sass[one].reads))
+        for one in work.code.readers[at]:
+            if by is None or by[one]:
+                used_by += float(work.executed[one]) * len(set(registers) & set(work.sass[one].reads))
     return used_by / filled if filled else 0.0
 
 
@@ -508,8 +647,8 @@ def _touched(
         fetched[BLOCKS + axis] = min(sizes, default=most) / most
         moved = np.diff(first.reshape(-1, *shape[::-1]), axis=-1 - number)
         # Of groups of neighbours along the axis the first threads, and those that are a warp then.
-        before, size = prod(shape[:number]), shape[number]
-        begin = np.arange(threads).reshape(-1, size, before)[:, : size - size % OUTPUTS : OUTPUTS].ravel()
+        before = prod(shape[:number])
+        begin = _beginning(shape, number)
         # Bytes that lie in one word come together, where that begins with the same of them in all threads.
         of_words = first[:, begin] if len(begin) else first
         word = WORD if width < WORD and not ((of_words - of_words[:, :1]) % WORD).any() else 1

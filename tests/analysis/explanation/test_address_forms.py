@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     coefficient,
 )
-from gemmprof.analysis.explanation.demands.places import Places
+from gemmprof.analysis.explanation.demands.footprint import Places
 from gemmprof.analysis.explanation.demands.work import Work, work
 
 BELIEVED = ("exact", "agrees")

@@ -252,6 +252,18 @@ def test_strips_of_shared_memory_that_a_thread_has_for_itself_fit_its_registers(
     assert not any(isinstance(key, int) for one in (tiled, picked) for key in own_places(one))
 
 
+def test_hashes_of_shared_windows_are_made_once_for_several_results() -> None:
+    """A window's hash is its neighbour's in the next round; bytes that a thread uses for four results already are no
+    more shared for others.
+    """
+    hashes, saved = study("minimisers_hash_every_window", of=DATA / "blind8" / "h100")
+    assert explain_work(hashes).findings[0].saves == pytest.approx(saved["shared"], abs=0.05)
+    for side, several in (("", True), ("four_pixels", False)):
+        rows, _ = study("blur_rows_bytes", side)
+        ways = [one.name for found in redundant_loads(rows) for one in found.variants]
+        assert any("outputs" in name for name in ways) == several
+
+
 def test_factors_from_shared_memory_are_told_where_its_data_stage_has_a_queue() -> None:
     """Each product of a sound field reads both of its factors there; warps wait for one another most of the time."""
     field, saved = study("loudspeaker_field_two_shared_reads_a_product", of=DATA / "blind11" / "h100")
