@@ -508,7 +508,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         once = by_all_blocks(work, known, flows)
         # What fits L2 is read once in any order: fewer sectors are neighbours' sharing, no count of what blocks load.
         there = min(there, once) if once > (l2 or 0) / SECTOR else there
-    ordered = 0.0 < flows.missed <= 2.0 * in_order
+    ordered = work.profile.launch.blocks > 1 and 0.0 < flows.missed <= 2.0 * in_order
     if ordered and flows.dram_read > AGAIN * there * wasted:
         named = "all allocated memory" if there == allocated else "what all blocks load"
         found = _read_again(work, flows, there, named, late)
