@@ -10,7 +10,7 @@ import numpy as np
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import reached
-from gemmprof.analysis.explanation.demands import alike
+from gemmprof.analysis.explanation.demands import alike, distinct
 from gemmprof.analysis.explanation.demands.footprint import (
     AXES,
     BLOCKS,
@@ -142,8 +142,9 @@ def _made_once(work: Work, rows: set[int], axis: str) -> Array:
         made = work.ran & (work.code.by_data | computing(work))
         made &= ~others | work.where(lambda line: line.is_load)
         keep[made] = alike.once_for_all(work, tuple(sorted(rows)), axis)[made]
+    plain = work.ran & ~computing(work) & ~others
     # What each result's own values decide (a slow way, an early end) is decided for each.
-    plain = work.ran & ~computing(work) & ~others & ~work.code.by_data
+    plain &= ~work.code.by_data | (distinct.neighbours_alike(work) >= OUTPUTS)
     # Nor are constants at places that no thread chooses anybody's own.
     plain |= work.ran & work.where(lambda line: line.opcode in CONSTANT_LOADS) & ~indexed_constants(work)
     keep[plain] = 1.0 / OUTPUTS
