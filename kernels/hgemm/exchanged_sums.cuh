@@ -11,14 +11,17 @@ struct Share {
     __device__ __forceinline__ int first(int part) const { return quads * part / splits; }
 };
 
-// What one thread holds of a 16 x 8 tile of sums of C transposed.
-template <class T>
-__device__ __forceinline__ void store_swapped(const gemmprof::Output& out, int row, int col, const float* sums) {
+// What one thread holds of a 16 x 8 tile of sums of C, or of its transpose.
+template <class T, class TILE>
+__device__ __forceinline__ void store_four(const gemmprof::Output& out, int row, int col, const float (&sums)[4]) {
+    if constexpr (!TILE::swapped)
+        gemmprof::store_fragment<T>(out, row, col, sums);
+    else
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int c_row = col + i % 2, c_col = row + i / 2 * 8;
-        if (c_row < out.m && c_col < out.n) gemmprof::store_one<T>(out, c_row, c_col, sums[i]);
-    }
+        for (int i = 0; i < 4; ++i) {
+            const int c_row = col + i % 2, c_col = row + i / 2 * 8;
+            if (c_row < out.m && c_col < out.n) gemmprof::store_one<T>(out, c_row, c_col, sums[i]);
+        }
 }
 
 // Sends each block that shares the tile its share of this thread's sums, adds up what the others have sent, in the same
@@ -57,11 +60,7 @@ __device__ __forceinline__ void exchange_and_store(const float (&sums)[COUNT], u
             const float4 theirs = ptx::load_shared(mine + unsigned(other * count + i) * LANES);
             sum.x += theirs.x, sum.y += theirs.y, sum.z += theirs.z, sum.w += theirs.w;
         }
-        const float four[4] = {sum.x, sum.y, sum.z, sum.w};
-        if constexpr (TILE::swapped)
-            store_swapped<T>(out, row, col + 8 * (first + i), four);
-        else
-            gemmprof::store_fragment<T>(out, row, col + 8 * (first + i), four);
+        store_four<T, TILE>(out, row, col + 8 * (first + i), {sum.x, sum.y, sum.z, sum.w});
     }
 }
 

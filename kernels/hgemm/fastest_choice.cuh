@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 
@@ -184,34 +183,9 @@ inline bool begins_inward(const gemmprof::Gemm& g, const Choice& choice) {
     return g.k > INWARD_K && g.beta == 0.0f && !choice.cut;
 }
 
-// A kernel's clusters of more blocks than every GPU accepts have to be allowed.
-inline cudaError_t allow_cluster(const gemmprof::KernelFacts& kernel, int cluster) {
-    if (cluster <= MAX_CLUSTER) return cudaSuccess;
-    return cudaFuncSetAttribute(kernel.function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-}
-
-// The blocks of the largest cluster that the current device accepts.
-inline int largest_cluster(int device, int sms, const gemmprof::KernelFacts& kernel) {
-    static std::atomic<int> known[gemmprof::MAX_DEVICES];
-    int largest = device < gemmprof::MAX_DEVICES ? known[device].load() : 0;
-    if (largest > 0) return largest;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(unsigned(sms / LARGEST_CLUSTER * LARGEST_CLUSTER));
-    config.blockDim = dim3(unsigned(kernel.threads));
-    config.dynamicSmemBytes = std::size_t(kernel.dynamic_shared_memory);
-    if (gemmprof::allow_shared_memory(kernel) != cudaSuccess || allow_cluster(kernel, LARGEST_CLUSTER) != cudaSuccess ||
-        cudaOccupancyMaxPotentialClusterSize(&largest, kernel.function, &config) != cudaSuccess) {
-        cudaGetLastError();
-        largest = MAX_CLUSTER;
-    }
-    if (device < gemmprof::MAX_DEVICES) known[device] = largest;
-    return largest;
-}
-
 // How many clusters of this size the device holds at a time; none where it accepts only smaller ones.
 inline int cluster_places(int device, int sms, int cluster, const gemmprof::KernelFacts& kernel) {
     static gemmprof::KnownPlaces<LARGEST_CLUSTER> known;
-    if (cluster > MAX_CLUSTER && cluster > largest_cluster(device, sms, kernel)) return 0;
     return known(kernel, device, sms, cluster);
 }
 
@@ -388,6 +362,10 @@ inline Card card_of(double memory) {
 template <class Places>
 Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, const Card& card) {
     Choice best;
+    const auto consider = [&](Choice choice, int places) {
+        choice.time = expected_time(g, choice, places, card, best.time);
+        if (choice.time < best.time) best = choice;
+    };
     for (int tile = 0; tile < kTiles; ++tile) {
         if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
@@ -397,21 +375,16 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, const C
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);
             if (places == 0) continue;
-            for (const bool cut : {false, true}) {
-                if (cut && (splits > 1 || !can_cut(g, facts, places))) continue;
-                Choice choice = {tile, splits, cut};
-                choice.time = expected_time(g, choice, places, card, best.time);
-                if (choice.time < best.time) best = choice;
-            }
+            consider({tile, splits}, places);
+            if (splits == 1 && can_cut(g, facts, places)) consider({tile, 1, true}, places);
         }
         if (!facts.far) continue;
         // In memory: as many as there is room for, or fewer that take no longer.
         const int places = places_of(facts.pair), steps = gemmprof::ceil_div(g.k, BK);
         const int room = std::min<int>({int(places / tiles_of(g, facts)), MOST_FAR, steps});
         if (room < 2) continue;
-        Choice choice = {tile, gemmprof::ceil_div(steps, gemmprof::ceil_div(steps, room)), false, true};
-        choice.time = expected_time(g, choice, places / choice.splits, card, best.time);
-        if (choice.time < best.time) best = choice;
+        const int splits = gemmprof::ceil_div(steps, gemmprof::ceil_div(steps, room));
+        consider({tile, splits, false, true}, places / splits);
     }
     return best;
 }

@@ -57,14 +57,6 @@ template <class TILE>
 constexpr bool shareable = !TILE::in_turn && !TILE::kept && !smallest<TILE> &&
                            (TILE::wn / 8 + most_received(TILE::wn / 8)) * LANES <= TILE::stages * TILE::stage_bytes;
 
-template <class T, class TILE>
-__device__ __forceinline__ void store_four(const gemmprof::Output& out, int row, int col, const float (&four)[4]) {
-    if constexpr (TILE::swapped)
-        store_swapped<T>(out, row, col, four);
-    else
-        gemmprof::store_fragment<T>(out, row, col, four);
-}
-
 __device__ __forceinline__ void add(float (&four)[4], const float4& v) {
     four[0] += v.x, four[1] += v.y, four[2] += v.z, four[3] += v.w;
 }

@@ -120,6 +120,13 @@ __global__ void __launch_bounds__(THREADS, 1)
     // The first stages are on their way before the blocks have met; of a pair that is A, one stage, because B has to
     // wait for the partner.
     int ahead = 0;
+    const auto copy_ahead = [&](int row, int col, int first) {
+        const unsigned tile = tiles + ahead * STAGE_BYTES, barrier = full + 8 * ahead;
+        const int k = (first + ahead) * BK;
+        ptx::barrier_expect(barrier, STAGE_BYTES);
+        copy_a(tile, row, k, barrier);
+        if constexpr (PAIR == 1) copy_b(tile + A::bytes, col, k, barrier);
+    };
     if constexpr (SMALLEST) {
         if (warp == CONSUMERS * 4 + 1 && ptx::elect_one()) {
             ptx::prefetch_map(&map_a);
@@ -135,13 +142,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             ptx::named_barrier_sync(MADE, WARPS * 32);
             if (ptx::elect_one()) {
 #pragma unroll 1
-                for (ahead = warp - CONSUMERS * 4; ahead < steps; ahead += COPIERS) {
-                    const unsigned tile = tiles + ahead * STAGE_BYTES, barrier = full + 8 * ahead;
-                    const int k = (start.first + ahead) * BK;
-                    ptx::barrier_expect(barrier, STAGE_BYTES);
-                    copy_a(tile, row, k, barrier);
-                    copy_b(tile + A::bytes, col, k, barrier);
-                }
+                for (ahead = warp - CONSUMERS * 4; ahead < steps; ahead += COPIERS) copy_ahead(row, col, start.first);
             }
         } else if (warp == 0) {
             if (ptx::elect_one()) {
@@ -159,13 +160,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         if (start.next(schedule)) {
             int row, col;
             schedule.begin<TILE>(start.tile, pair_rank, row, col);
-            for (; ahead < min(PAIR == 1 ? ST : 1, start.last - start.first); ++ahead) {
-                const unsigned tile = tiles + ahead * STAGE_BYTES, barrier = full + 8 * ahead;
-                const int k = (start.first + ahead) * BK;
-                ptx::barrier_expect(barrier, STAGE_BYTES);
-                copy_a(tile, row, k, barrier);
-                if constexpr (PAIR == 1) copy_b(tile + A::bytes, col, k, barrier);
-            }
+            for (; ahead < min(PAIR == 1 ? ST : 1, start.last - start.first); ++ahead) copy_ahead(row, col, start.first);
             if (schedule.bulk) ptx::prefetch_map(&map_c);
         }
     }
@@ -181,8 +176,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         if ((SMALLEST || copies || also) && ptx::elect_one()) {
             int stage = 0, parity = 0;
             int before = 0;  // SMALLEST: steps of earlier pieces, where `ahead` is this warp's next
-            if constexpr (SMALLEST)
-                if ((stage = ahead) >= ST) stage -= ST, parity = 1;
+            if (SMALLEST && (stage = ahead) >= ST) stage -= ST, parity = 1;
             if (also) {  // what the first has begun
                 auto start = pieces;
                 if (start.next(schedule)) ahead = min(ST, start.last - start.first);
@@ -446,23 +440,24 @@ inline constexpr int kFew = 4 * kRows, kOdd = kFew + 4, kDots = kOdd + 8, kKerne
 struct Kernels {
     gemmprof::KernelFacts all[kKernels];
 
-    Kernels() { list(std::make_integer_sequence<int, PARTS>()); }
+    Kernels() {
+        list(std::make_integer_sequence<int, PARTS>());
+        list_others<__half>(all + kFew, all + kOdd, all + kDots, labels[0]);
+        list_others<__nv_bfloat16>(all + kFew + 2, all + kOdd + 4, all + kDots + 2, labels[1]);
+    }
 
   private:
     template <int... EVERY_PART>
     void list(std::integer_sequence<int, EVERY_PART...>) {
         (list_part<EVERY_PART>(all), ...);
-        all[kFew] = few::kernel<__half, false>(labels[0][0]), all[kFew + 1] = few::kernel<__half, true>(labels[0][2]);
-        all[kFew + 2] = few::kernel<__nv_bfloat16, false>(labels[1][0]);
-        all[kFew + 3] = few::kernel<__nv_bfloat16, true>(labels[1][2]);
-        list_odd<__half>(all + kOdd, labels[0]);
-        list_odd<__nv_bfloat16>(all + kOdd + 4, labels[1]);
-        dots::list<__half>(all + kDots, labels[0][0]), dots::list<__nv_bfloat16>(all + kDots + 2, labels[1][0]);
     }
     template <class T>
-    static void list_odd(gemmprof::KernelFacts* odd_kernels, const char* const (&names)[kLayouts]) {
-        odd_kernels[0] = odd::kernel<T, false, false>(names[0]), odd_kernels[1] = odd::kernel<T, false, true>(names[1]);
-        odd_kernels[2] = odd::kernel<T, true, false>(names[2]), odd_kernels[3] = odd::kernel<T, true, true>(names[3]);
+    static void list_others(gemmprof::KernelFacts* few_, gemmprof::KernelFacts* odd_, gemmprof::KernelFacts* dots_,
+                            const char* const (&names)[kLayouts]) {
+        few_[0] = few::kernel<T, false>(names[0]), few_[1] = few::kernel<T, true>(names[2]);
+        odd_[0] = odd::kernel<T, false, false>(names[0]), odd_[1] = odd::kernel<T, false, true>(names[1]);
+        odd_[2] = odd::kernel<T, true, false>(names[2]), odd_[3] = odd::kernel<T, true, true>(names[3]);
+        dots::list<T>(dots_, names[0]);
     }
 };
 const Kernels every_kernel;
@@ -534,7 +529,7 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
         schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
     }
     const gemmprof::KernelFacts& kernel = kernel_for(g, choice.tile);
-    if (cudaError_t error = allow_cluster(kernel, cluster)) return error;
+    if (cudaError_t error = gemmprof::allow_cluster(kernel, cluster)) return error;
     return gemmprof::launch_kernel(kernel, unsigned(clusters * sharers), unsigned(cluster), stream,
                                    maps[0], maps[1], maps[2], schedule, gemmprof::output_of(g));
 }

@@ -17,8 +17,14 @@ inline cudaError_t current_device(int& device, int& sms) {
     return cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
 }
 
+// A kernel's clusters of more blocks than every GPU accepts have to be allowed.
+inline cudaError_t allow_cluster(const KernelFacts& kernel, int cluster) {
+    if (cluster <= MAX_CLUSTER) return cudaSuccess;
+    return cudaFuncSetAttribute(kernel.function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+}
+
 // How many clusters of so many blocks the current device holds at a time: an SM that finds no partners near enough
-// stays idle.
+// stays idle. None where it accepts only smaller ones.
 inline int cluster_places(const KernelFacts& kernel, int cluster, int sms) {
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(unsigned(sms / cluster * cluster));
@@ -31,11 +37,11 @@ inline int cluster_places(const KernelFacts& kernel, int cluster, int sms) {
     config.attrs = &attribute;
     config.numAttrs = 1;
     int places = 0;
-    if (allow_shared_memory(kernel) == cudaSuccess &&
+    if (allow_shared_memory(kernel) == cudaSuccess && allow_cluster(kernel, cluster) == cudaSuccess &&
         cudaOccupancyMaxActiveClusters(&places, kernel.function, &config) == cudaSuccess && places > 0)
         return places;
     cudaGetLastError();
-    return sms / cluster > 1 ? sms / cluster : 1;
+    return cluster > MAX_CLUSTER ? 0 : sms / cluster > 1 ? sms / cluster : 1;
 }
 
 // The same, asked once for each device and size of cluster up to MOST; a block alone finds room on every SM. A static one
