@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.causes.access import piece_by_piece
 from gemmprof.analysis.explanation.causes.barriers import exchanged, selected
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
 from gemmprof.analysis.explanation.causes.threads import FILLED, filled_lanes
+from gemmprof.analysis.explanation.causes.unseen import of_the_busiest
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
@@ -280,7 +281,9 @@ def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...
 
 
 def of_the_launch(work: Work) -> Iterator[str]:
-    """What the launch's size alone tells, where nothing else was found: SMs and lanes that have no work at all."""
+    """What the launch's size alone tells, where nothing else was found: SMs and lanes that have no work at all; and
+    what the code alone tells of the unit at its limit.
+    """
     launch, sms = work.profile.launch, work.sms
     if not work.duration or work.duration < SHORT or is_debug_build(work.profile):
         return  # as long as a launch of nothing
@@ -293,6 +296,8 @@ def of_the_launch(work: Work) -> Iterator[str]:
             f"Blocks of {counted(launch.threads_per_block, 'thread')} leave {100 * (1.0 - filled):.0f} % of their "
             f"warps' lanes without work: a block's threads should be a multiple of {WARP}."
         )
+    if owner_of(work.profile).editable and not _SETTING_UP.search(work.profile.name):
+        yield from filter(None, [of_the_busiest(work)])
 
 
 def _of_a_product(profile: KernelProfile, said: Collection[str]) -> Iterator[str]:

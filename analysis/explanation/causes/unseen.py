@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import APART, COALESCED
@@ -14,12 +16,14 @@ from gemmprof.analysis.explanation.causes.waits import from_the_host
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.address_forms import LINE
 from gemmprof.analysis.explanation.code.latency import on_the_link
-from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
+from gemmprof.analysis.explanation.code.sequences import calls_in, compiled_by_triton
+from gemmprof.analysis.explanation.demands.footprint import WORD
+from gemmprof.analysis.explanation.demands.resources import FULL, WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTORS_OF_A_LINE
 from gemmprof.analysis.explanation.demands.work import Work, share
 from gemmprof.analysis.sections.by_line import by_address
-from gemmprof.gpu.arch import WARP
+from gemmprof.gpu.arch import WARP, has_tensor_cores
 
 WIDE_WORD = 8  # bytes of an FP64 value
 HOW = "which index runs along threadIdx.x, store structures as arrays, or go through shared memory."
@@ -127,6 +131,53 @@ def unseen_doubles(work: Work) -> Iterator[Candidate]:
         ),
         another_arithmetic=wide or not narrowed,
     )
+
+
+def of_the_busiest(work: Work) -> str:
+    """What asks less of the unit that is at its limit, by what stands in the code's loops; '' where they show nothing,
+    and where instructions were counted, so that detectors have seen it.
+    """
+    busiest = max(work.loads.values(), key=lambda load: load.share, default=None)
+    lines = work.profile.source.instructions
+    if work.program is not None or not lines or busiest is None or busiest.share < FULL:
+        return ""
+    code = flow.program(lines)
+    inside = code.within(code.loops)
+    there = [line for line, within in zip(code.sass, inside, strict=True) if within]
+    if busiest.resource.key == "issue":
+        calls = {one.name: one.remedy for one, at in calls_in(code, compiled_by_triton(work)) if inside[at]}
+        if calls:
+            return (
+                f"Its loops evaluate precise functions ({', '.join(calls)}): faster ones ({', '.join(calls.values())}; "
+                "-use_fast_math for all) are fewer instructions, where their accuracy suffices."
+            )
+    elif busiest.resource.key == "lsu":
+        accesses = [
+            at
+            for at in np.flatnonzero(inside).tolist()
+            if code.sass[at].space in ("global", "shared", "local")
+        ]
+        # What loaded values place lies side by side with nothing.
+        narrow = [
+            at
+            for at in accesses
+            if code.sass[at].access_bytes <= WORD and not code.by_loads[list(code.of_place(at))].any()
+        ]
+        if 2 * len(narrow) > len(accesses):
+            return (
+                f"{len(narrow)} of the {len(accesses)} loads and stores in its loops move {WORD} bytes a thread or "
+                "less: accesses of 16 (float4), or more results a thread from what it holds in registers, ask less of "
+                "the load/store unit."
+            )
+    elif busiest.resource.key == "fma":
+        products = sum(line.opcode == "FFMA" for line in there)
+        device = work.profile.device
+        if 2 * products > len(there) and has_tensor_cores(device.name, device.compute_capability):
+            return (
+                "Its loops are FP32 multiply-adds at the FMA pipe's limit: if they multiply matrices, operands of 16 "
+                "bits or TF32 take the tensor cores, where their precision suffices."
+            )
+    return ""
 
 
 def _counted(work: Work, name: str) -> dict[int, int]:

@@ -117,7 +117,7 @@ def precise_functions(work: Work) -> Found:
     looked_up = 0.0
     part_of: dict[int, Function] = {}
     by_triton = compiled_by_triton(work)
-    for function, index in _calls(code, by_triton):
+    for function, index in calls_in(code, by_triton):
         if not work.executed[index] or part_of.get(index, function) is not function:
             continue  # of another one, which goes as a whole
         rows, guards = _slice(work, index, function, taken)
@@ -183,7 +183,7 @@ def precise_functions(work: Work) -> Found:
 
 
 @once
-def _calls(code: Program, by_triton: bool) -> list[tuple[Function, int]]:
+def calls_in(code: Program, by_triton: bool) -> list[tuple[Function, int]]:
     """Each call of a precise function, where its signature stands, in the order of the table."""
     functions = TRITON_FUNCTIONS if by_triton else FUNCTIONS
     some = re.compile(r"(?:@\S+ +)?U?(?:" + "|".join(one.signature for one in functions) + ")")

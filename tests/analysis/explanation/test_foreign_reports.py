@@ -15,7 +15,7 @@ from gemmprof.analysis.explanation.candidate import Candidate
 from gemmprof.analysis.explanation.causes.arithmetic import integer_arithmetic
 from gemmprof.analysis.explanation.causes.shared import local_memory
 from gemmprof.analysis.explanation.causes.threads import _passes_of_whole_warps, idle_threads, low_occupancy
-from gemmprof.analysis.explanation.causes.unseen import unseen_accesses, unseen_doubles
+from gemmprof.analysis.explanation.causes.unseen import of_the_busiest, unseen_accesses, unseen_doubles
 from gemmprof.analysis.explanation.demands.resources import LAUNCHING, busiest_sm, loads
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import runs_elsewhere, work
@@ -241,3 +241,26 @@ def test_idle_sms_are_told_of_blocks_that_somebody_chooses(name: str, told: bool
     profile = launch({metrics.DURATION: 2e4, metrics.SM_COUNT: 108.0})
     profile = replace(profile, name=name, launch=replace(profile.launch, grid=(49, 1, 1), block=(256, 1, 1)))
     assert any("without work" in one for one in of_the_launch(work(profile))) is told
+
+
+@pytest.mark.parametrize(
+    ("unit", "inside", "told"),
+    [
+        ("issue", "FFMA R4, R4, R11, 0.14084610342979431152 ;", "__logf"),
+        ("issue", "FFMA R4, R4, R11, R4 ;", ""),
+        ("lsu", "LDS R4, [R2] ;", "float4"),
+        ("lsu", "LDS.128 R4, [R2] ;", ""),
+        ("fma", "FFMA R4, R4, R11, R4 ;", "tensor cores"),
+    ],
+)
+def test_a_unit_at_its_limit_is_told_by_the_code_where_nobody_counted_it(
+    unit: str, inside: str, told: str
+) -> None:
+    counted = {metrics.BUSY[unit][0]: 100.0, metrics.DURATION: 1e6, metrics.SM_ELAPSED_CYCLES_MAX: 1e6}
+    sass = ("MOV R1, R2 ;", inside, inside, inside, "@P0 BRA 0x000010 ;", "EXIT ;")
+    profile = made(*sass, counted=counted).profile
+    found = work(replace(profile, instances={}))
+    assert (
+        found.program is None and told in of_the_busiest(found) and bool(of_the_busiest(found)) is bool(told)
+    )
+    assert not of_the_busiest(work(profile))  # counted, and looked at one by one
