@@ -31,6 +31,7 @@ LIBRARY = 0.25
 # Rounds of a straight loop of unknown length that compilers take at once, and instructions that these are at most:
 # loops of 11 to 133 instructions a round, compiled by nvcc and Triton (172 and 180 are, 188 and 196 are not).
 ROUNDS, LONGEST = 4, 184
+COUNTERS = ("IADD3", "VIADD", "UIADD3")  # what moves counters and places on
 # Conversions to FP32 for each FP64 instruction, from which on constants or functions are the reason.
 CONVERTED = 0.1
 IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
@@ -427,9 +428,11 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     Fixed: of each sequence that computes a precise function (sine, power, logarithm, exponential, division, square root
     and the like) as many instructions stay as the fast one takes, counted in what nvcc and Triton compile of both
     (`tools/measure_functions.py`); the way around for awkward arguments goes with it, and what is worked out for it or
-    again behind it. A root that is divided by and the division become one reciprocal root. What comes to few values
-    again and again, in other threads, blocks or rounds, is computed once for each and looked up, and a divisor that
-    does not change, or divides several values, becomes a factor. Where blocks do little but what all along an axis work
+    again behind it. A root that is divided by and the division become one reciprocal root; the sum that alone uses a
+    quotient takes up the product. Loops that become straight and short are unrolled: four rounds are counted as one,
+    and their loads are under way together. What comes to few values again and again, in other threads, blocks or
+    rounds, is computed once for each and looked up, and a divisor that does not change, or divides several values,
+    becomes a factor. Where blocks do little but what all along an axis work
     out alike, and are launched no faster, one takes several of them. A loop that works out the same in each round of
     one around it becomes the outer one.
     """
@@ -518,28 +521,42 @@ def _straight(work: Work, keep: Array, copies: Array) -> Fix:
     if waits is not None and (whole := float((waits * keep).sum())) > 0:
         stays = float((waits * keep / copies).sum()) / whole
     near = work.where(lambda line: line.short_latency)
-    waited = np.where(near, 1.0 / copies, 1.0) * _unrolled(work, keep)
-    return Fix(keep=keep, latency=waited, reasons={flow.WAIT: stays})
+    together, counting = _unrolled(work, keep)
+    waited = np.where(near, 1.0 / copies, 1.0) * together
+    return Fix(keep=keep * counting, latency=waited, reasons={flow.WAIT: stays})
 
 
-def _unrolled(work: Work, keep: Array) -> Array:
-    """Factor on the waits for loads in loops that are unrolled once so much is gone of their rounds: compilers take
-    some rounds at once of a straight loop that is short, whose loads are under way together then.
+def _unrolled(work: Work, keep: Array) -> tuple[Array, Array]:
+    """Factors on the waits for loads, and on what counts rounds, in loops that are unrolled once so much is gone of
+    their rounds: compilers take some rounds at once of a straight loop that is short, whose loads are under way
+    together then.
     """
     code, forms, found = work.code, checked_forms(work), np.ones(len(work.sass))
-    left = work.executed * keep
+    counting, left = found.copy(), work.executed * keep
+    read = work.ran & work.where(lambda line: line.is_load and line.space in ("global", "shared"))
+    counters = work.where(lambda line: line.opcode in COUNTERS) & ~code.by_data
     for loop in code.loops:
         inside = np.arange(loop.first, loop.last + 1)
         often = float(work.executed[loop.last])
-        loads = inside[work.global_loads[inside] & (work.executed[inside] > 0)]
-        turns = [at for at in inside[:-1].tolist() if work.sass[at].is_branch and left[at] > 0.0]
-        arrays = Counter(forms[at].form.parameters if at in forms else at for at in loads.tolist())
+        loads = inside[read[inside]]
+        turns = [at for at in inside[:-1].tolist() if work.sass[at].is_branch and work.ran[at]]
+        # Places in shared memory are told apart by the register that they are counted from.
+        arrays = Counter(
+            forms[at].form.parameters
+            if at in forms and work.global_loads[at]
+            else work.sass[at].operands[1].partition("+")[0]
+            for at in loads.tolist()
+        )
         # What loads from one array several times may be as many rounds already.
         several = min(arrays.values(), default=ROUNDS)
         now, then = (ROUNDS / several * float(one[inside].sum()) for one in (work.executed, left))
-        if not turns and not work.barriers[inside].any() and now > LONGEST * often >= then:
+        short = (turns or now > LONGEST * often) and then <= LONGEST * often
+        if short and not left[turns].any() and not work.barriers[inside].any():
             found[loads] = min(1.0, several / ROUNDS)
-    return found
+            own = [at for at in code.carried(loop) if counters[at]]
+            own += [loop.last, *(at for at in code.sources(loop.last) if at in loop)]
+            counting[own] = min(1.0, several / ROUNDS)
+    return found, counting
 
 
 def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:

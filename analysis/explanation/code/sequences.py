@@ -146,6 +146,8 @@ def precise_functions(work: Work) -> Found:
         if function.name.endswith("division") and _divisor_known(work, index, by_divisor):
             once[rows] = once[guards] = 0.0
             once[max(rows)] = float(function.grown_from != SCALED)
+        if function.name == "division" and remedy:
+            fast[_added(work, max(rows))] = 0.0
         weight[name] = weight.get(name, 0.0) + float(work.executed[rows].sum())
     for span, calls, again in _called_again(work):
         rows = [at for at in range(span[0], span[1] + 1) if work.executed[at] > 0]
@@ -180,6 +182,12 @@ def precise_functions(work: Work) -> Found:
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
     remedy = "; ".join(dict.fromkeys(remedies[name] for name in names if name in remedies))
     return Found(taken, fast, once, names, remedy, _copies(work, slices), looked_up)
+
+
+def _added(work: Work, quotient: int) -> list[int]:
+    """The sum that alone uses a quotient: of the product that a fast division ends with it becomes a multiply-add."""
+    uses = [use for use in work.code.readers[quotient] if work.executed[use]]
+    return uses if len(uses) == 1 and work.sass[uses[0]].opcode == "FADD" else []
 
 
 @once

@@ -73,7 +73,8 @@ def _added_up(code: Program, made: set[int], single: set[int]) -> bool:
     """Whether whole words that bits went into are added: a carry runs through all bits, worked out at once already."""
     moved = {at for at in made if code.sass[at].opcode in _MOVES}
     wide = made - reached(single, lambda at: moved.intersection(code.readers[at]))
-    reads = {at: code.sass[at].reads for at in wide if code.sass[at].opcode in _SUMS}
+    lines = ((at, code.sass[at]) for at in wide)
+    reads = {at: line.reads for at, line in lines if line.opcode in _SUMS and not _digits(line)}
     return any(
         sum(not wide.isdisjoint(code.producers(at, name)) for name in names) > 1
         for at, names in reads.items()
@@ -128,9 +129,14 @@ def _bare(text: str) -> str:
 
 def _of_bits(line: Sass) -> bool:
     """Whether an instruction picks, moves or adds bits of words."""
-    return line.opcode in _LOGIC or (
-        line.opcode == "IMAD" and not {"MOV", "SHL", "IADD"}.isdisjoint(line.modifiers)
-    )
+    moves = line.opcode == "IMAD" and not {"MOV", "SHL", "IADD"}.isdisjoint(line.modifiers)
+    return line.opcode in _LOGIC or moves or _digits(line)
+
+
+def _digits(line: Sass) -> bool:
+    """Whether a multiply-add puts digits of two or more bits behind others, as ``LEA`` does."""
+    factor = (line.opcode == "IMAD" and _number(line.operands[2])) or 0
+    return factor > 1 and not factor & factor - 1 and not {"HI", "WIDE", "X"}.intersection(line.modifiers)
 
 
 @once
@@ -238,6 +244,8 @@ def _added(line: Sass, operands: Sequence[str], at: int, wanted: int) -> int:
         return WORD
     below = (1 << wanted.bit_length()) - 1
     by = _number(operands[3]) if line.opcode == "LEA" and len(operands) > 3 else 0
+    if line.opcode == "IMAD":
+        by = (_number(operands[2]) or 1).bit_length() - 1
     return below >> (by or 0) if at == 1 else below
 
 

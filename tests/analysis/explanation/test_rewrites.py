@@ -367,6 +367,13 @@ def test_the_whole_inlined_slice_of_a_function_goes() -> None:
     assert not slices.instructions[kept].any()
 
 
+def test_the_sum_of_a_quotient_becomes_a_multiply_add() -> None:
+    """A charge by a distance is a product with the reciprocal root, which the sum takes up."""
+    launch = work(study("coulomb_precise_division")[0])
+    sums = launch.where(lambda line: line.opcode == "FADD") & launch.ran
+    assert sums.sum() == 4 and not precise_functions(launch).fast[sums].any()
+
+
 def test_what_depends_on_no_thread_needs_no_fast_function() -> None:
     (candidate,) = expensive_math(work(study("bilateral_two_exponentials")[0]))
     once = next(one for one in candidate.variants if one.exact)
@@ -445,6 +452,9 @@ def test_a_loop_that_becomes_short_is_unrolled() -> None:
     _, came = study("triton_generalised_means_by_logarithms")
     said = found("triton_generalised_means_by_logarithms", "expensive_math")
     assert said.saves == pytest.approx(came["fast_logarithm"], abs=0.06)
+    # So they do where the call of a slow path kept them from it, and what they load lies in shared memory.
+    said = found("kuramoto_sine_each_pair", "expensive_math")
+    assert said.saves == pytest.approx(study("kuramoto_sine_each_pair")[1]["fast"], abs=0.06)
     # A loop that is long still is not.
     assert (
         found("nbody_precise_root", "expensive_math").saves < study("nbody_precise_root")[1]["rsqrt"] + 0.05

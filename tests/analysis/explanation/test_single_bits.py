@@ -51,11 +51,23 @@ def product_of_a_field() -> Iterator[str]:
         yield "@!P0 LOP3.LUT R6, R6, 0x1b, RZ, 0x3c, !PT ;"
 
 
+def digits() -> Iterator[str]:
+    """Each bit picks one of two numbers of two bits, which is put behind those before it."""
+    yield "IMAD.MOV.U32 R6, RZ, RZ, RZ ;"
+    for bit in range(16):
+        yield f"SHF.R.U32.HI R5, RZ, {bit:#x}, R4 ;"
+        yield "LOP3.LUT R5, R5, 0x1, RZ, 0xc0, !PT ;"
+        yield "ISETP.NE.U32.AND P0, PT, R5, 0x1, PT ;"
+        yield "SEL R7, RZ, 0x3, P0 ;"
+        yield "LOP3.LUT R7, R7, R5, RZ, 0x3c, !PT ;"
+        yield "IMAD R6, R6, 0x4, R7 ;"
+
+
 def launch(*code: str) -> Work:
     return made(LOAD, *code, STORE, "EXIT ;")
 
 
-@pytest.mark.parametrize("code", [reversed_bits, parity, spread, shift_register, product_of_a_field])
+@pytest.mark.parametrize("code", [reversed_bits, parity, spread, shift_register, product_of_a_field, digits])
 def test_a_bit_at_a_time_is_eight_at_a_time(code: object) -> None:
     found = launch(*code())  # type: ignore[operator]
     told = one_by_one(found)
