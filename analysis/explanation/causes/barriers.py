@@ -16,7 +16,7 @@ from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, constant
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
-from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
+from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike, results_of_a_lane
 from gemmprof.analysis.explanation.demands.footprint import WORD, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import ALU, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -207,7 +207,10 @@ def _meetings(work: Work, waits: _Waits) -> Iterator[Candidate]:
         instructions={LSU: shuffled * rounds},
     )
     name = "shuffles within the warp" if reduces else "one barrier a step"
-    alone = _warp_for_row(work, waits, steps) if reduces else filter(None, [_warp_for_block(work)])
+    rows = _warp_for_row(work, waits, steps) if reduces else ()
+    # Of a scan each thread takes a result of its own, as of no other step.
+    own = reduces and _scans(work, steps & work.ran, work.switched_on)
+    alone = (*rows, *filter(None, [None if own else _warp_for_block(work)]))
     how = f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. " + (
         "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
         if reduces
@@ -510,38 +513,49 @@ def _reducing(work: Work) -> Mask:
 def _warp_for_block(work: Work) -> Variant | None:
     """A block's values in the registers of one warp, where its threads work them out of one another's step by step.
 
-    Each lane has as many values as the block has warps. Barriers and stores are gone, what others have comes by a
-    shuffle each, and what depends on no thread is done once for all values.
+    Each lane has as many values as the block has warps; what is alike for them it does once, and waits once for all.
+    Barriers and stores are gone, and what others have comes by a shuffle a word.
     """
-    code, bars, warps = work.code, work.barriers, work.warps_of_block
+    code, bars, lanes, passes = work.code, work.barriers, work.switched_on, work.data_passes
     stores, loads = work.where(_writes_shared) & work.ran, work.where(_reads_shared) & work.ran
-    values = work.shared_bytes / 4.0 / WARP
+    values = work.shared_bytes / min(WORD, float(work.widths[stores].min(initial=WORD))) / WARP
     if not bars.any() or not stores.any() or not 0 < int(values) <= MOST_VALUES:
         return None
     # What is worked out of another thread's, with nothing else read from memory in between.
     data = {at: code.producers(at, code.sass[at].operands[-1]) for at in np.flatnonzero(stores).tolist()}
     state = [at for at, made in data.items() if loads[list(code.made_of(made))].any()]
     resident = _resident(work, int(values))
-    if resident is None or float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()):
+    if resident is None or 2.0 * float(lanes[state].sum()) < float(lanes[stores].sum()):
         return None
-    keep = np.where(evaluations(work).by_thread, 1.0, 1.0 / warps)
+    at_work = _at_work(work)
+    ways = [(way, np.minimum(results_of_a_lane(work, way), at_work) / at_work) for way in (True, False)]
+    side_by_side, keep = min(ways, key=lambda way: float(work.executed @ way[1]))
     # Registers have no addresses: nothing computes where values lie.
     keep[list(serving(work, {*np.flatnonzero(stores | loads).tolist()}))] = 0.0
     keep[bars | stores] = 0.0
+    keep[loads] *= np.maximum(1.0, work.widths[loads] / WORD)
     # A lane has its neighbours' values, too: of what lies near its own place that at its ends is another's.
     forms = {at: one.form for at, one in checked_forms(work).items() if one.form.space == "shared"}
     array = {at: (one.base, one.offsets is not None and one.offsets.tobytes()) for at, one in forms.items()}
     for at, form in ((at, form) for at, form in forms.items() if loads[at]):
         own = (one for to, one in forms.items() if stores[to] and array[to] == array[at])
         near = min((abs(constant(form) - constant(one)) for one in own), default=np.inf)
-        keep[at] *= min(1.0, near / (form.width * values))
-    overlap = dict.fromkeys((flow.WAIT, flow.SHORT, flow.LONG), 1.0 / warps)
+        if side_by_side or not near:
+            keep[at] *= min(1.0, near / (form.width * values))
+    once = np.minimum(1.0, 1.0 / np.maximum(at_work * keep, 1e-9))
+    waits = work.attributed.get(flow.WAIT, np.zeros(len(keep)))
+    left = share(np.where(loads, work.executed, passes) @ keep, passes.sum())
     return Variant(
         "a warp in place of a block, values in registers",
         Fix(
             keep=keep,
-            reasons={**overlap, flow.BARRIER: 0.0, "membar": 0.0},
-            resources={"block_launch": 1.0 / WARPS_OF_A_BLOCK},
+            latency=once,
+            reasons={flow.WAIT: share(waits @ (keep * once), waits @ keep), flow.BARRIER: 0.0, "membar": 0.0},
+            resources={
+                **dict.fromkeys(BELOW_L1, 1.0),
+                **dict.fromkeys(("l1_data", "l1_writeback"), left),
+                "block_launch": 1.0 / WARPS_OF_A_BLOCK,
+            },
             warps=resident,
         ),
         change=(
@@ -549,6 +563,13 @@ def _warp_for_block(work: Work) -> Variant | None:
             "shuffles, no barrier, and several such warps in a block."
         ),
     )
+
+
+def _at_work(work: Work) -> Array:
+    """Warps of a block that execute each instruction when its turn comes, on average: all, or those that have work."""
+    turns = np.array([math.prod(rounds(work, loop) for loop in around) for around in work.code.loops_around])
+    at_work: Array = work.executed / work.profile.launch.blocks / turns
+    return at_work.clip(1.0, work.warps_of_block)
 
 
 def _resident(work: Work, more: int) -> float | None:

@@ -92,6 +92,16 @@ class _Classes:
             self._joined[key] = self.of(self.labels[one] * self.counts[two] + self.labels[two])
         return self._joined[key]
 
+    def of_lanes(self, number: int, side_by_side: bool) -> float:
+        """Threads of each lane that a way tells apart, of a warp that does all threads' work: of each ``WARP``-th, or
+        of those side by side.
+        """
+        labels = self.labels[number]
+        if len(labels) % WARP:
+            return float(min(self.counts[number], -(-len(labels) // WARP)))
+        mine = np.sort(labels.reshape(WARP, -1).T if side_by_side else labels.reshape(-1, WARP), axis=0)
+        return float(1 + (mine[1:] != mine[:-1]).sum(axis=0).max())
+
     def alike(self, number: int) -> float:
         """Lanes side by side that a way leaves together, in all whole warps: a power of two."""
         labels = self.labels[number]
@@ -171,6 +181,16 @@ def neighbours_alike(work: Work) -> Array:
     """How many neighbouring lanes have the same result of each instruction: a power of two, `WARP` for all of them."""
     differs, classes = _differs(work)
     lanes = [classes.alike(number) for number in range(len(classes.labels))]
+    return np.array([lanes[one.classes] for one in differs])
+
+
+@once
+def results_of_a_lane(work: Work, side_by_side: bool) -> Array:
+    """How many results of each instruction a lane has where one warp does the work of a block: values of each 32nd
+    thread, or of threads side by side.
+    """
+    differs, classes = _differs(work)
+    lanes = [classes.of_lanes(number, side_by_side) for number in range(len(classes.labels))]
     return np.array([lanes[one.classes] for one in differs])
 
 

@@ -842,8 +842,13 @@ def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set
     code, sass = work.code, work.sass
 
     def asked(at: int) -> Iterator[int]:
-        stored = sass[at].operands[-1] if at in rows and sass[at].is_store else ""
-        made = (one for name in sass[at].reads if name not in stored for one in code.producers(at, name))
+        line = sass[at]
+        values = (
+            {name for name in line.reads if name[0] == "R"} - line.places
+            if at in rows and line.is_store
+            else ()
+        )
+        made = (one for name in line.reads if name not in values for one in code.producers(at, name))
         return (one for one in made if sass[one].space in through and work.executed[one])
 
     found = reached(chain.from_iterable(map(asked, rows)), asked)
