@@ -32,6 +32,7 @@ Threads = npt.NDArray[np.int64]
 Coefficient = int | Threads
 
 DEEPEST = 70  # instructions between a value and what it comes from, at most: Python's stack is not endless
+AXES = ("X", "Y", "Z")  # as special registers name them; a report may hold others
 MOST_SYMBOLS = 20_000  # of a kernel: a long one has 3,000, a state machine in registers made millions
 LARGEST = 12  # terms of a sum, above which it is a symbol of its own
 SIGN = 31  # the shift that leaves nothing but the sign
@@ -702,10 +703,11 @@ def _special(values: Values, at: int, code: _Code, sources: list[Value]) -> Valu
         return ZERO
     if name in values._index:
         return values._index[name]
-    if name.startswith("SR_CTAID."):
-        return symbol_value(values.symbol("block", name[-1].lower(), blocks=True))
-    if name.startswith("SR_NTID"):
-        return of(values.block["XYZ".index(name[-1])])
+    register, _, axis = name.partition(".")
+    if register == "SR_CTAID" and axis in AXES:
+        return symbol_value(values.symbol("block", axis.lower(), blocks=True))
+    if register == "SR_NTID" and axis in AXES:
+        return of(values.block[AXES.index(axis)])
     if "MASK" in name:
         return values._any_thread
     return symbol_value(values.symbol("computed", name, blocks=True))
