@@ -186,10 +186,10 @@ def test_studies_keep_every_fix_that_was_verified_and_profiled(monkeypatch: pyte
     assert [(one["launch"], one["launches"]) for one in launches] == [(0, 1), (1, 2)]
     (found,) = variants.outcomes([study], times, launches)
     assert found["kernel"]["launch"] == 0 and [fix["side"] for fix in found["fixes"]] == ["a"]
-    # A kernel without its flawed side is no study; what is in reserve is recorded last.
+    # A kernel without its flawed side is no study; what is profiled together is of one program.
     assert not variants.outcomes([study], times, launches[1:])
-    order = variants.bunches([study | {"family": name} for name in (variants.RESERVE[0], "x", "y")])
-    assert [[one["family"] for one in bunch] for bunch in order] == [["x", "y"], [variants.RESERVE[0]]]
+    order = variants.bunches([study | {"program": name} for name in ("q", "p", "q")])
+    assert [[one["program"] for one in bunch] for bunch in order] == [["p"], ["q", "q"]]
 
 
 TAKEN_LONGER = {

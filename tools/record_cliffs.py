@@ -3,7 +3,6 @@
     python tools/record_cliffs.py OUT.json [--repetitions 20] [--seconds 60] [--ours STAGE]      # on a GPU
     python tools/record_cliffs.py --write H200.json H100.json                     # here: the table and its page
     python tools/record_cliffs.py --beside OUT.json      # here: only the stage's times, relative to torch.mm's
-    python tools/record_cliffs.py --history STORE        # here: the table into a history, by cuBLAS's version
 
 Every group of neighbours is timed in one process in random turns, L2 flushed before each call; medians and the middle
 80 % are kept, clocks and power before, in between and after.
@@ -17,7 +16,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -358,33 +356,6 @@ def _write(cards: list[dict[str, Any]]) -> None:
     )
 
 
-def keep(store: Path) -> int:
-    """Put the table's times into a history, the version of cuBLAS as what was measured: how many.
-
-    A later version's times, recorded into the same history, stand behind them: `gemmprof history check` finds what
-    became slower with it.
-    """
-    from gemmprof.analysis.history.changes import Origin, Point
-    from gemmprof.reports.history.store import HistoryStore
-
-    kept = 0
-    for card in cards():
-        origin = Origin(datetime.fromisoformat(card.date).replace(tzinfo=UTC), f"cuBLAS {card.cublas}")
-        points = [
-            Point(
-                f"torch.{'addmm' if one.call == 'addmm' else 'mm'} {one.type} {one.layout}"
-                + (f" +{one.offset}, rows +{one.pitch}" if one.call == "view" else ""),
-                "×".join(map(str, one.shape)), card.name, "timed", origin,
-                1e3 * one.us, 1e3 * one.p10, 1e3 * one.p90, 20, tools=f"cuBLAS {card.cublas}, torch {card.torch}",
-            )
-            for one in card.products
-        ]  # fmt: skip
-        unique = {(point.kernel, point.grid): point for point in points}
-        HistoryStore.open(store, create=True).add(list(unique.values()))
-        kept += len(unique)
-    return kept
-
-
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     heads = [f"| {' | '.join(titles)} |", f"|{'---|' + '---:|' * (len(titles) - 1)}"]
     return ["", *heads, *(f"| {' | '.join(row)} |" for row in rows), ""]
@@ -549,7 +520,6 @@ def main() -> None:
     parser.add_argument(
         "--beside", type=Path, nargs="+", metavar="JSON", help="only the stage's times of runs"
     )
-    parser.add_argument("--history", type=Path, metavar="STORE", help="put the table into a history")
     parser.add_argument("--no-names", action="store_true", help="times alone: neither kernels nor proposals")
     parser.add_argument("--page", action="store_true", help="write the page from the package's table")
     parser.add_argument("--repetitions", type=int, default=20)
@@ -561,9 +531,6 @@ def main() -> None:
         pack(options.write)
     if options.beside:
         beside(options.beside)
-    if options.history:
-        print(keep(options.history), "series in", options.history)
-        return
     if options.write or options.beside or options.page:
         PAGE.write_text(page(), encoding="utf-8")
         return

@@ -10,8 +10,7 @@ turns with a cold L2, then each side is profiled once.
 Usage: record_variants.py OUTPUT [--set SET] [--only STUDY ...] [--budget SECONDS] [--full] [--check-only]
        record_variants.py --build [--set SET]     compile into build/SET, to be carried to a machine with a GPU
 
-Writes OUTPUT/studies.json and OUTPUT/*.ncu-rep.xz; where the time does not suffice, the studies in RESERVE are left
-out.
+Writes OUTPUT/studies.json and OUTPUT/*.ncu-rep.xz; where the time does not suffice, the last studies are left out.
 """
 
 from __future__ import annotations
@@ -41,18 +40,6 @@ FULL = (*NCU[: NCU.index("--section")], "--set", "full")
 LAUNCHES_EACH = (
     50  # of one ncu process: enough that its start costs little, few enough that a failure takes few along
 )
-RESERVE = (
-    "embedding_thread_per_token", "layer_norm_three_passes", "stencil_27_point", "depthwise_conv_3x3", "conv1d_causal",
-    "jacobi_double_literals", "rng_strided_stores", "histogram_global", "nchw_to_nhwc_scattered", "copy_any_strides",
-    "sound_histogram", "sobel_narrow_block",
-    "focal_loss_pow", "instance_norm_thread_per_plane", "bitmap_atomic_or", "residual_face_atomics",
-    "ultrasound_delay_divisions", "tree_walk_local_stack", "col2im_divisions", "regression_sums_atomics",
-    "sound_interleave_complex", "euler_flux_structures",
-    "soft_cap_precise_tanh", "undistort_powers_each_channel", "running_balance_two_barriers_a_step",
-    "factored_moments_two_atomics", "overlap_add_atomics", "su3_links_as_records", "principal_stresses_in_double",
-    "minimum_image_divisions",
-)  # fmt: skip
-"""What is recorded last: kernels of kinds that others stand for, too."""
 
 Record = dict[str, Any]
 
@@ -77,15 +64,12 @@ def build(studies: str, folder: Path) -> list[str]:
 
 def bunches(studies: list[Record]) -> list[list[Record]]:
     """The studies in the order of recording, by their program and in pieces of about as many launches."""
-    ordered = sorted(
-        studies, key=lambda study: (study["family"] in RESERVE, study["program"], study["family"])
-    )
+    ordered = sorted(studies, key=lambda study: (study["program"], study["family"]))
     found: list[list[Record]] = []
     for study in ordered:
         last = found[-1] if found else []
         full = sum(len(one["rows"]) + 1 for one in last) + len(study["rows"]) + 1 > LAUNCHES_EACH
-        reserve = bool(last) and (last[0]["family"] in RESERVE) != (study["family"] in RESERVE)
-        if not last or full or reserve or last[0]["program"] != study["program"]:
+        if not last or full or last[0]["program"] != study["program"]:
             found.append([])
         found[-1].append(study)
     return found

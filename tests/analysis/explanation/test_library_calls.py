@@ -26,7 +26,6 @@ from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.metrics import DURATION
 from gemmprof.model import Explanation, KernelProfile
-from gemmprof.reports.history.store import HistoryStore
 
 ODD = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x256_64x3_tn_align2>(T1::Params)"
 EVEN = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
@@ -161,28 +160,6 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_the_page_is_what_the_tool_writes(tool: ModuleType) -> None:
     assert tool.PAGE.read_text(encoding="utf-8") == tool.page()
-
-
-def test_times_of_each_version_are_kept_in_a_history(
-    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Six versions; from the fifth on one product takes a third longer."""
-    for version in range(6):
-        slower = [
-            replace(one, us=one.us * 1.33) if version > 3 and one.shape == (4096, 4095, 4096) else one
-            for one in cards()[1].products
-        ]
-        found = replace(
-            cards()[1], cublas=f"13.{version}.0", date=f"2026-12-0{version + 1}", products=tuple(slower)
-        )
-        monkeypatch.setattr(tool, "cards", lambda found=found: (found,))
-        kept = tool.keep(tmp_path)
-    store = HistoryStore.open(tmp_path)
-    assert len(store.series()) == kept > 600
-    points = store.points(store.series("torch.mm bf16 tn", device="H100"))
-    odd = points["torch.mm bf16 tn", "4096×4095×4096", "H100", "timed"]
-    assert [point.origin.commit for point in odd] == [f"cuBLAS 13.{version}.0" for version in range(6)]
-    assert odd[5].time_ns / odd[0].time_ns == pytest.approx(1.33)
 
 
 def test_our_stage_is_put_beside_the_times_that_are_there(
