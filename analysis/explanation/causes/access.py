@@ -78,6 +78,7 @@ BEYOND = 1.5  # of what a block's threads touch together, from which on a loop's
 SHARED_BY_TWO = WARP / 2  # sectors of a load, up to which each is of two lanes or more
 LANES = (8, 16, WARP)
 """Lanes that share a row: those that fill a sector of four-byte values, and more, up to all."""
+NO_LOADS = 1e-6  # share of loads that stays where none does, for what takes their place
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
@@ -248,7 +249,7 @@ def as_records(work: Work) -> Candidate | None:
     for at, form in ((at, one.form) for at, one in checked_forms(work).items() if scattered[at]):
         if form.kind == LOOK_UP and form.parameters:
             groups.setdefault((_index(form), work.code.loop_of(at)), []).append(form)
-    keep = work.all_kept()
+    keep, looked_up = work.all_kept(), np.zeros_like(scattered)
     asked = left = 0.0
     widest, arrays_of_it = 0, 0
     for forms in groups.values():
@@ -269,13 +270,19 @@ def as_records(work: Work) -> Candidate | None:
         at_once = max(1.0, SECTOR / size)
         wanted = words / at_once * (1.0 - max(0.0, 1.0 - lanes / words) ** at_once)
         left += max(sectors, min(lanes, wanted)) * max(1.0, size / SECTOR) / count
-        keep[rows] = max(1.0, size / WIDE) / count
+        looked_up[rows], keep[rows] = True, max(1.0, size / WIDE) / count
         if size > widest:
             widest, arrays_of_it = size, count
+    for keys, values in _found_first(work, scattered & ~looked_up):
+        size = 1 << (work.sass[keys[0]].access_bytes + work.sass[values[0]].access_bytes - 1).bit_length()
+        asked += float(work.global_sectors[[*keys, *values]].sum())
+        left += float(work.global_sectors[keys].sum()) * max(1.0, size / SECTOR)
+        looked_up[[*keys, *values]], keep[values] = True, NO_LOADS
+        if size > widest:
+            widest, arrays_of_it = size, 2
     if not asked:
         return None
     flows = traffic(work)
-    looked_up = keep < 1.0
     loads = work.global_loads
     # What the look-ups cannot have fetched, the others did, and at least once what they asked for.
     lookups = float(work.global_sectors[looked_up].sum())
@@ -287,7 +294,7 @@ def as_records(work: Work) -> Candidate | None:
     way = Variant(
         f"{arrays_of_it} arrays as one of records of {widest} bytes",
         # They are under way together, as the record is: what they wait for it, they wait once already.
-        Fix(keep=keep, latency=1.0 / keep, resources=factors),
+        Fix(keep=keep, latency=np.where(keep > NO_LOADS, 1.0 / keep, 1.0), resources=factors),
         change=(
             f"Look up one record in place of {arrays_of_it} arrays: the same index is used in all of them, and each "
             f"fetches a sector of 32 bytes. An array of structures of {widest} bytes brings all with one."
@@ -303,6 +310,40 @@ def as_records(work: Work) -> Candidate | None:
         ),
         attributed=np.where(looked_up, work.global_sectors, 0.0),
     )
+
+
+def _found_first(work: Work, rows: Mask) -> Iterator[tuple[list[int], list[int]]]:
+    """Look-ups that find a place (a key's), and those behind them in another array at the place that was found."""
+    arrays_of, indices = dict[object, list[int]](), dict[int, set[int]]()
+    for at, form in ((at, one.form) for at, one in checked_forms(work).items() if rows[at]):
+        if form.kind == LOOK_UP and form.parameters:
+            arrays_of.setdefault(form.parameters, []).append(at)
+            indices[at] = _indices(work, at)
+    for values in arrays_of.values():
+        wanted = set[int]().union(*(indices[at] for at in values))
+        for keys in arrays_of.values():
+            there = set[int]().union(*(indices[at] for at in keys))
+            if max(keys) < min(values) and wanted and wanted <= there:
+                yield keys, values
+                break
+
+
+def _indices(work: Work, at: int) -> set[int]:
+    """What the indices that an address is made of were made by, copies left out."""
+    code = work.code
+    place = code.of_place(at)
+
+    def copies(one: int) -> bool:
+        return work.sass[one].opcode == "MOV" or "MOV" in work.sass[one].modifiers
+
+    def before(one: int) -> list[int]:
+        return (
+            [source for source in code.sources(one) if code.by_data[source]]
+            if one in place or copies(one)
+            else []
+        )
+
+    return {one for one in reached(place, before) if one not in place and not copies(one)}
 
 
 def _index(form: Form) -> object:

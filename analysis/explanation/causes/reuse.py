@@ -9,7 +9,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, ORDER, SPECIFIC, Candidate, Variant, derived
-from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share
+from gemmprof.analysis.explanation.causes.access import NO_LOADS, WIDE, as_records, idle_share
 from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks
 from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, masked_rounds, taller_tiles
 from gemmprof.analysis.explanation.causes.several_results import (
@@ -47,7 +47,6 @@ MOSTLY_NEW = 0.75  # the same, from which on no loop is unrolled to keep what co
 MOST_LOADS = 0.5
 # Bytes that a block can keep beside what it works with; those of a loop's tile.
 MOST_SHARED, TILE = 96 * 1024, 16 * 1024
-NO_LOADS = 1e-6  # share of loads that stays where none does, for what takes their place
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
 FULL_L2 = 0.75  # busy share of L2 from which on that matters
@@ -62,15 +61,15 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     what it stores again and again where no other thread loads or stores is stored once, and not loaded behind that; a
     thread computes four results, of neighbours (whose lanes lie further apart then) or of those far apart that differ
     in one dimension, and loads (bytes by words), addresses, loop and blocks are as many as these need together, what
-    several of them make of that alike is made once, and all other arithmetic takes its time, unless a thread has that
-    many results of most values already; a block loads what differs once and reads shared memory, with the stores,
-    passes, barriers and waits of that. Loads that stay are those that L1 had not, and wait as long. Loads whose address
-    does not change in a loop leave it. What all blocks along an axis of the grid load and compute alike, a block does
-    once for four of them, whose results its registers hold. Blocks of a product on tensor cores that load the same
-    operand are one, as far as rows of its tile are padding, or until each warp has rows of its own, so that warps
-    exchange nothing (`wgmma`), or as long as registers hold their sums. Rounds of a loop of whose products a mask
-    throws all away are left out. What only threads that pass a test need is loaded behind it, the terms of a condition
-    one after the other.
+    several of them make of that alike is made once (a search that a warp's lanes walk together, too), and all other
+    arithmetic takes its time, unless a thread has that many results of most values already; a block loads what differs
+    once and reads shared memory, with the stores, passes, barriers and waits of that. Loads that stay are those that L1
+    had not, and wait as long. Loads whose address does not change in a loop leave it. What all blocks along an axis of
+    the grid load and compute alike, a block does once for four of them, whose results its registers hold. Blocks of a
+    product on tensor cores that load the same operand are one, as far as rows of its tile are padding, or until each
+    warp has rows of its own, so that warps exchange nothing (`wgmma`), or as long as registers hold their sums. Rounds
+    of a loop of whose products a mask throws all away are left out. What only threads that pass a test need is loaded
+    behind it, the terms of a condition one after the other.
     """
     flows = traffic(work)
     loads = work.global_loads & work.ran & ~work.code.chased  # a list's next place is nowhere else
@@ -487,7 +486,8 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     Known where it cannot be otherwise: more was read from DRAM than the program has allocated, or than all blocks load
     at places that are known and L2 does not hold, so that some of it was read again; fixed, DRAM reads that much, L2
     takes in no more and serves the rest. And where the same looked-up index is used in several
-    arrays: fixed, one record holds all that is wanted, and its sector is fetched in place of one an array.
+    arrays, or a value is looked up where its key was found: fixed, one record holds all that is wanted, and its sector
+    is fetched in place of one an array.
     """
     flows = traffic(work)
     records = as_records(work)

@@ -23,7 +23,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
 )
 from gemmprof.analysis.explanation.demands.resources import FMA, FP64, OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
-from gemmprof.analysis.explanation.demands.traffic import Traffic, traffic
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import (
     CONSTANT_LOADS,
     Array,
@@ -98,7 +98,7 @@ def more_outputs(work: Work, known: Sequence[Reuse], space: str = "global") -> I
         fix,
         change=_change(work, known, axis, f"{100 * left:.0f} % of the {what}"),
         plain=axis in AXES,  # nobody says which axis of a tensor that is
-        counted=OF_AN_SM,
+        counted=(*OF_AN_SM, *BELOW_L1),
     )
 
 
@@ -147,8 +147,16 @@ def _made_once(work: Work, rows: set[int], axis: str) -> Array:
     plain &= ~work.code.by_data | (distinct.neighbours_alike(work) >= OUTPUTS)
     # Nor are constants at places that no thread chooses anybody's own.
     plain |= work.ran & work.where(lambda line: line.opcode in CONSTANT_LOADS) & ~indexed_constants(work)
-    keep[plain] = 1.0 / OUTPUTS
+    keep[plain | _walked_together(work)] = 1.0 / OUTPUTS
     return keep
+
+
+def _walked_together(work: Work) -> Mask:
+    """Loops that go from place to place (a search) through which most lanes of a warp go together, as counted."""
+    chased = work.code.chased & work.global_loads & work.ran
+    apart = chased & ~(work.whole_warps & (work.global_sectors < 2.0 * work.executed))
+    loops = ({work.code.loop_of(at) for at in np.flatnonzero(some).tolist()} for some in (chased, apart))
+    return work.ran & work.code.within(next(loops) - next(loops))
 
 
 def _used_by_several(work: Work, keep: Array) -> bool:

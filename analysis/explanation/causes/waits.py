@@ -14,11 +14,13 @@ from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.causes.tensor import STAGES
 from gemmprof.analysis.explanation.code import flow, latency
 from gemmprof.analysis.explanation.code.address_forms import WIDEST
-from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
-from gemmprof.analysis.explanation.demands.footprint import rounds
+from gemmprof.analysis.explanation.demands import distinct
+from gemmprof.analysis.explanation.demands.footprint import AXES, WORD, rounds
+from gemmprof.analysis.explanation.demands.resources import OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import LINK, Fix, held
-from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import LIMITS, REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
@@ -134,7 +136,9 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     and as it takes until the rest of its work keeps a warp as busy; no more of the time than the memory does not
     deliver in. Where they stand in no loop, as many fewer threads start. Where a block fills a tile, meets, uses it
     and meets again, several tiles take turns: no unit idles because all warps copy. Where they wait for the link to
-    the host's memory: loads wait no longer than for the GPU's own.
+    the host's memory: loads wait no longer than for the GPU's own. A search whose first step is the same for all
+    threads begins from a table (`searches`): one look-up takes the place of as many steps as L1 holds starts for, and
+    what L1 had not of these is not fetched.
     """
     waits = work.attributed.get(flow.LONG)
     if waits is None:
@@ -186,6 +190,83 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         # Which elements a thread takes at once wider accesses say more plainly.
         rank=ANY_WARPS if alone else LATENCY,
     )
+
+
+def searches(work: Work) -> Iterator[Candidate]:
+    """Enough bytes in flight: a search's steps come one behind the other, and n searches a thread are n times fewer
+    threads. So it begins from a table of starts, as large as L1 holds.
+
+    Fixed: of its rounds stay one for the look-up and those that the table does not tell; of what they fetch, what those
+    behind the table do, over what those behind the places do that L1 holds now, each in a line of its own.
+    """
+    size = latency.l1_bytes(work)
+    if size is None:
+        return
+    steps = math.floor(math.log2(size / WORD))
+    keep, fetching = work.all_kept(), np.ones(len(work.sass))
+    longest = 0.0
+    for loop, loads in _searched(work):
+        now = rounds(work, loop)
+        held = math.log2(size / latency.LINE / len(loads))
+        keep[loop.first : loop.last + 1] = min(1.0, (1.0 + max(1.0, now - steps)) / now)
+        fetching[loads] = max(0.0, now - steps) / max(1.0, now - held)
+        longest = max(longest, now)
+    rows, part = keep < 1.0, work.within(keep)
+    if not rows.any():
+        return
+    flows, sectors = traffic(work), np.where(work.global_loads, work.global_sectors, 0.0)
+    missed = flows.missed * share(sectors @ np.minimum(1.0, fetching), sectors.sum())
+    resources = flows.factors(missed, flows.written, dram_read=min(missed, flows.dram_read))
+    yield Candidate(
+        cause="memory_latency",
+        variants=(
+            Variant(
+                f"a table of {2**steps:,} starts",
+                Fix(keep=keep, resources=resources),
+                up_to=True,
+                most=part,
+                counted=(*OF_AN_SM, *BELOW_L1),
+            ),
+        ),
+        change=(
+            f"Begin the search from a table, by the first bits of what is sought: its {longest:.0f} steps come one "
+            f"behind the other, the first of them through the same few places for all threads. {2**steps:,} starts, "
+            f"which L1 holds, take the place of {min(steps, longest - 1):.0f}."
+        ),
+        evidence=(
+            derived("steps of a search", longest),
+            *work.evidence(metrics.stalled_per_issue("long_scoreboard"), metrics.GLOBAL_LOAD_HIT_RATE),
+        ),
+        attributed=np.where(rows, work.attributed_total, 0.0),
+        least=0.03,
+    )
+
+
+def _searched(work: Work) -> Iterator[tuple[Loop, list[int]]]:
+    """Loops that do nothing but search, with their loads: each finds its place in what the last round found, and the
+    first round's is the same for all threads.
+    """
+    code = work.code
+    alike = ~code.by_data & (distinct.neighbours_alike(work) >= WARP)
+    for axis in range(len(AXES)):
+        alike &= distinct.same_along(work, axis)
+    for loop in code.loops:
+        inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
+        accesses = {at for at in inside if work.sass[at].space not in ("", "constant")}
+        chased = all(code.chased[at] and code.loop_of(at) == loop for at in accesses)
+        if not accesses or not chased:
+            continue
+
+        def this_round(at: int, loop: Loop = loop) -> list[int]:
+            return [source for source in code.sources(at) if loop.first <= source < at]
+
+        # Where one of a round's loads tells another's place, not the sought alone says the way.
+        alone = all(accesses.isdisjoint(reached(code.of_place(at), this_round) - {at}) for at in accesses)
+        handed = [code.producers(at, name) for at in inside for name in work.sass[at].reads]
+        starts = {one for several in handed if any(two in loop for two in several) for one in several}
+        starts = {one for one in starts if one not in loop and work.executed[one]}
+        if alone and alike[[*starts]].all():
+            yield loop, [*accesses]
 
 
 def _delivering(work: Work) -> float:

@@ -897,6 +897,38 @@ def test_all_that_is_read_of_a_node_is_found_where_the_last_one_said() -> None:
     assert ways == ["2 arrays as one of records of 16 bytes"]
 
 
+def test_a_search_begins_from_a_table_of_starts() -> None:
+    """Where its first step is the same for all threads: not where each walks on from a place of its own (another
+    step's, a row's), nor where a node says which of a key's numbers to look at (a forest).
+    """
+
+    def begun(name: str, side: str = "") -> list[float]:
+        said = explain(study(name, side)[0]).findings
+        return [way.saves for one in said for way in one.variants if way.name.startswith("a table of")]
+
+    for name, fix in (("routes_found_bit_by_bit", "from_16"), ("adam_codes_found_by_halving", "direct")):
+        assert begun(name) == [pytest.approx(study(name)[1][fix], abs=0.05)]
+    # As timed of a table of 2 ** 15: 38 %.
+    assert begun("binary_search_one_at_a_time") == [pytest.approx(0.38, abs=0.1)]
+    assert not begun("binary_search_one_at_a_time", "top")
+    assert not begun("random_walk_long_modulo") and not begun("forest_nodes_in_four_arrays")
+
+
+def test_what_lanes_search_together_is_searched_once_for_several() -> None:
+    """Sixteen steps, in each of which a warp's lanes find the same word: as counted, for none could know."""
+    launch, came = study("gene_counts_cell_found_by_bisection")
+    said = {one.cause: one.saves for one in explain(launch).findings}
+    assert 0.75 * came["eight"] < said["redundant_loads"] < came["eight"]
+
+
+def test_a_key_and_its_value_are_one_record() -> None:
+    """Keys probed in a loop, and behind it one load at the place that was found in another array."""
+    launch, came = study("hash_probe_split_table")
+    ways = [way for one in explain(launch).findings for way in one.variants if "records" in way.name]
+    assert [way.name for way in ways[:1]] == ["2 arrays as one of records of 8 bytes"]
+    assert ways[0].saves == pytest.approx(came["pairs"], abs=0.06)
+
+
 def test_loads_that_leave_a_loop_take_no_look_up_beside_them_along() -> None:
     """Three coalesced loads a level of a hash grid, and eight look-ups that touch a sector a lane."""
     said = explain(study("hash_grid_levels_in_a_loop")[0])
