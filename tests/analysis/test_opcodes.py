@@ -120,3 +120,8 @@ def test_what_an_instruction_writes_and_reads(
 ) -> None:
     found = opcodes.parse(text)
     assert (found.writes, found.reads) == (writes, reads)
+
+
+def test_a_matrix_is_turned_on_the_way_of_loads() -> None:
+    """By what the pipes of an H100 and a T4 counted."""
+    assert opcodes.info("MOVM").pipe == opcodes.info("SHFL").pipe == "lsu"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
-from gemmprof.analysis.explanation.demands.resources import loads
+from gemmprof.analysis.explanation.demands.resources import dram_bytes
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.inputs.names import owner_of
@@ -191,12 +191,7 @@ def _bytes(profile: KernelProfile) -> float | None:
     found = [number for names in _MOVED if (number := profile.first_number(names)) is not None]
     if len(found) == len(_MOVED):
         return sum(found)
-    busy = next((load.busy for load in loads(profile) if load.resource.key == "dram"), None)
-    clock, bits = profile.device.max_memory_clock_hz, profile.device.memory_bus_bits
-    time = profile.number(metrics.DURATION)
-    if busy is None or not (clock and bits and time):
-        return None
-    return busy * 2 * clock * bits / 8 * time / 1e9
+    return dram_bytes(profile)
 
 
 def about(savings: Sequence[float]) -> tuple[float, float, float]:

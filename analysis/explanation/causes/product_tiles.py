@@ -30,7 +30,7 @@ from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import matrix_product
-from gemmprof.gpu.arch import REGISTERS_PER_THREAD
+from gemmprof.gpu.arch import LIMITS, REGISTERS_PER_THREAD
 
 WGMMA_ROWS = 64.0  # rows of a wgmma, 16 for each warp of its group
 MOST_SUMS = 128  # of a thread: half of the registers that it can have
@@ -147,6 +147,10 @@ def _merged(work: Work, most: float) -> Iterator[tuple[tuple[int, ...], dict[int
     loads = np.flatnonzero(_loads(work)).tolist()
     powers = product(*([1 << one for one in range(size.bit_length())] for size in grid))
     ways = [way for way in powers if 1 < prod(way) <= most]
+    if limits := LIMITS.get(work.profile.device.compute_capability):
+        # Of two operands in shared memory each has more rows with the blocks along one axis; of stages few suffice.
+        room = 2.0 * limits.max_shared_memory_per_block * max(1.0, tensor.stages(work) / tensor.STAGES)
+        ways = [way for way in ways if work.shared_bytes * sum(sorted(way)[1:]) <= room]
     # The last tile along an axis may be empty in part.
     for axis, size in enumerate(grid):
         ways = [way for way in ways if size % way[axis] == 0 or size >= OVERHANG * way[axis]]

@@ -570,7 +570,9 @@ def _read_again(work: Work, flows: Traffic, there: float, named: str, late: str)
     # What DRAM delivers L2 takes in, beside what L1 asks of it.
     factors = dict.fromkeys(("l2", "l2_tags"), share(flows.l2 + there, flows.l2 + flows.dram_read))
     factors["dram"] = share(there + flows.dram_written, flows.dram_read + flows.dram_written)
-    waits = np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None
+    # A sector from DRAM keeps one request waiting at most.
+    late_ones = min(1.0, share(flows.dram_read, work.executed[loads].sum()) or 1.0) if len(loads) else 1.0
+    waits = np.where(loads, 1.0 - 0.5 * late_ones * (1.0 - 1.0 / again), 1.0) if len(loads) else None
     return Candidate(
         cause="cache_locality",
         variants=(

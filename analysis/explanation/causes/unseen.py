@@ -5,6 +5,7 @@ the units' use tell.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from gemmprof.analysis.sections.by_line import by_address
 from gemmprof.gpu.arch import WARP, has_tensor_cores
 
 WIDE_WORD = 8  # bytes of an FP64 value
+HALVINGS = 3  # steps of a sum that shuffles are worth
+SUMS = {"FADD", "DADD", "HADD2", "IADD3", "VIADD", "IMAD"}  # what adds two values up
 HOW = "which index runs along threadIdx.x, store structures as arrays, or go through shared memory."
 
 
@@ -134,13 +137,15 @@ def unseen_doubles(work: Work) -> Iterator[Candidate]:
 
 
 def of_the_busiest(work: Work) -> str:
-    """What asks less of the unit that is at its limit, by what stands in the code's loops; '' where they show nothing,
-    and where instructions were counted, so that detectors have seen it.
+    """What asks less of the unit that is at its limit, by what stands in the code's loops, or of none where warps wait;
+    '' where the code shows nothing, and where instructions were counted, so that detectors have seen it.
     """
     busiest = max(work.loads.values(), key=lambda load: load.share, default=None)
     lines = work.profile.source.instructions
-    if work.program is not None or not lines or busiest is None or busiest.share < FULL:
+    if work.program is not None or not lines or busiest is None:
         return ""
+    if busiest.share < FULL:
+        return _of_none(flow.program(lines))
     code = flow.program(lines)
     inside = code.within(code.loops)
     there = [line for line, within in zip(code.sass, inside, strict=True) if within]
@@ -178,6 +183,37 @@ def of_the_busiest(work: Work) -> str:
                 "bits or TF32 take the tensor cores, where their precision suffices."
             )
     return ""
+
+
+def _of_none(code: flow.Program) -> str:
+    """What warps wait for one after the other: sums put together step by step, and atomics that each lane has."""
+    bars = [at for at, line in enumerate(code.sass) if line.opcode == "BAR"]
+    steps = sum(_adds_up(code, range(first + 1, last)) for first, last in pairwise(bars))
+    if steps >= HALVINGS:
+        return (
+            f"It adds up through shared memory in {steps} steps, each with a barrier: lanes of a warp add up by "
+            "shuffles (__shfl_down_sync, __reduce_add_sync) without any, and one step is left for a block's warps."
+        )
+    added = [at for at, line in enumerate(code.sass) if line.is_atomic and line.space == "global"]
+    inside = code.within(code.loops)
+    by_lane = code.by_loads | code.made_by(lambda line: any("SR_TID" in one for one in line.operands))
+    # Sums of a block's own loops come together once, after them.
+    if any(by_lane[list(code.of_place(at))].any() and (inside[at] or not inside.any()) for at in added):
+        return (
+            "Each element is added to memory by an atomic of its own: where many meet in one place, let fewer blocks "
+            "take more elements each, add up in shared memory, and bring each sum to memory once in the end."
+        )
+    return ""
+
+
+def _adds_up(code: flow.Program, step: range) -> bool:
+    """Whether between two meetings threads add another's value to their own in shared memory, and do nothing else."""
+    stores = [at for at in step if code.sass[at].space == "shared" and code.sass[at].is_store]
+    made = [{code.sass[one].opcode for one in code.of_values(at)} for at in stores]
+    elsewhere = any(
+        code.sass[at].space in ("global", "local") or code.sass[at].opcode == "SHFL" for at in step
+    )
+    return bool(stores) and not elsewhere and all(one and one <= SUMS for one in made)
 
 
 def _counted(work: Work, name: str) -> dict[int, int]:

@@ -203,16 +203,14 @@ class Program:
     @cached_property
     def by_data(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result goes back to what was loaded, or exchanged."""
-        return self._going_back_to(
-            lambda line: line.space not in ("", "constant") or line.opcode in EXCHANGES
-        )
+        return self.made_by(lambda line: line.space not in ("", "constant") or line.opcode in EXCHANGES)
 
     @cached_property
     def by_loads(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result goes back to what was loaded, other than parameters."""
-        return self._going_back_to(lambda line: line.fetches)
+        return self.made_by(lambda line: line.fetches)
 
-    def _going_back_to(self, begins: Callable[[Sass], bool]) -> npt.NDArray[np.bool_]:
+    def made_by(self, begins: Callable[[Sass], bool]) -> npt.NDArray[np.bool_]:
         """Which instructions these are, or get something from these."""
         found = [begins(line) for line in self.sass]
         self._spread(found, range(len(self.sass)))

@@ -106,6 +106,16 @@ def loads(profile: KernelProfile) -> Iterator[Load]:
         yield Load(launching, profile.launch.blocks / cycles, metrics.GRID_SIZE, ceilings[launching.key])
 
 
+def dram_bytes(profile: KernelProfile) -> float | None:
+    """What DRAM moved by how busy it was, where nobody counted bytes; None where nothing tells."""
+    busy = max((profile.number(name) or 0.0 for name in BY_KEY["dram"].metrics), default=0.0) / 100.0
+    clock, bits = profile.device.max_memory_clock_hz, profile.device.memory_bus_bits
+    time = profile.number(metrics.DURATION)
+    if not (busy and clock and bits and time):
+        return None
+    return busy * 2 * clock * bits / 8 * time / 1e9  # both edges of the clock
+
+
 def _sums_slowly(profile: KernelProfile) -> bool:
     """Whether a card adds up at half the rate what all of a launch's matrix products add up."""
     device = profile.device

@@ -10,6 +10,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code.flow import LONG, SEARCH, reached
+from gemmprof.analysis.explanation.demands.resources import dram_bytes
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, tensor_copies
 from gemmprof.gpu.arch import LIMITS
 
@@ -110,21 +111,31 @@ def traffic(work: Work) -> Traffic:
         or number(metrics.L2_TO_L1_BYTES) / SECTOR
         or _filled(work)
     )
-    written = number(metrics.L1_STORE_SECTORS_WRITTEN) or stored + sectors("local", "st")
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
+    written = (
+        number(metrics.L1_STORE_SECTORS_WRITTEN)
+        or stored + sectors("local", "st")
+        or (float(work.global_sectors[stores].sum()) if work.worked_out else 0.0)
+    )
     by_loads = float(work.global_sectors[loads].sum()) if len(loads) else missed
     copied = max(0.0, missed - max(by_loads + of_local, asked)) if tensor_copies(work).any() else 0.0
     miss = min(1.0, share(missed - copied, asked)) if asked else 1.0
     tags = work.global_tags + work.local_sectors / 4.0
     local_written = min(sectors("local", "st"), max(0.0, written - stored))
+    read, back = number(*metrics.DRAM_READ_BYTES) / SECTOR, number(*metrics.DRAM_WRITE_BYTES) / SECTOR
+    if not read + back:
+        # By how busy DRAM was: what was written went there, the rest came from there.
+        moved = (dram_bytes(work.profile) or 0.0) / SECTOR
+        back = min(moved, written)
+        read = moved - back
     return Traffic(
         asked=asked,
         missed=missed,
         written=written,
         atomics=sectors("global", "atom") + sectors("global", "red"),
-        dram_read=number(*metrics.DRAM_READ_BYTES) / SECTOR,
-        dram_written=number(*metrics.DRAM_WRITE_BYTES) / SECTOR,
+        dram_read=read,
+        dram_written=back,
         local=min(missed, local_missed) + local_written,
         lines_read=miss * float(tags[loads].sum()),
         lines_written=float(tags[stores].sum()),

@@ -264,3 +264,26 @@ def test_a_unit_at_its_limit_is_told_by_the_code_where_nobody_counted_it(
         found.program is None and told in of_the_busiest(found) and bool(of_the_busiest(found)) is bool(told)
     )
     assert not of_the_busiest(work(profile))  # counted, and looked at one by one
+
+
+LOADED = ("S2R R9, SR_TID.X ;", "LDG.E R2, desc[UR4][R6.64] ;")
+STEP = ("LDS R4, [R8] ;", "FADD R5, R5, R4 ;", "STS [R9], R5 ;", "BAR.SYNC.DEFER_BLOCKING 0x0 ;")
+DONE = (*STEP[:-1], "BRA 0x000020 ;", "EXIT ;")
+
+
+@pytest.mark.parametrize(
+    ("sass", "told"),
+    [
+        ((*LOADED, "RED.E.ADD.STRONG.GPU [R2.64], R5 ;", "EXIT ;"), "atomic of its own"),
+        ((*LOADED, "RED.E.ADD.STRONG.GPU [R6.64], R5 ;", "EXIT ;"), ""),  # one place for all: a block's sum
+        ((*LOADED, *DONE[:-1], "RED.E.ADD.STRONG.GPU [R2.64], R5 ;", "EXIT ;"), ""),  # after its loop
+        ((*LOADED, *STEP * 4, "EXIT ;"), "in 3 steps"),
+        ((*LOADED, *STEP[:1], *STEP[2:] * 4, "EXIT ;"), ""),  # what is stored was not added up
+    ],
+)
+def test_what_warps_wait_for_one_after_the_other_is_told_by_the_code(
+    sass: tuple[str, ...], told: str
+) -> None:
+    counted = {metrics.BUSY["lsu"][0]: 50.0, metrics.DURATION: 1e6, metrics.SM_ELAPSED_CYCLES_MAX: 1e6}
+    said = of_the_busiest(work(replace(made(*sass, counted=counted).profile, instances={})))
+    assert told in said and bool(said) is bool(told)

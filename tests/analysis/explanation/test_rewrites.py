@@ -2053,6 +2053,14 @@ def test_larger_tiles_are_told_with_stages_where_fewer_than_three_take_turns() -
         assert ("num_warps=8" in larger.change) == (launch.launch.threads_per_block < 256)
 
 
+def test_tiles_that_share_operands_in_shared_memory_are_as_large_as_that_has_room() -> None:
+    launch = study("triton_matmul_one_stage", "flawed")[0]
+    for taken, most in ((0, 8), (100 << 10, 4), (200 << 10, 0)):
+        found = work(replace(launch, launch=replace(launch.launch, dynamic_shared_memory=taken)))
+        several = [int(one.name.split()[2]) for one in product_tiles.larger_tiles(found, traffic(found))]
+        assert max(several, default=0) == most, (taken, several)
+
+
 def test_fewer_warps_of_a_triton_program_are_told_by_their_number() -> None:
     """Sums over chains: what four warps hold fits the registers of one (61 came, of two 38), or of two."""
     for side, warps in (("weights", 1), ("flawed", 2)):

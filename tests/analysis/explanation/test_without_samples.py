@@ -14,6 +14,7 @@ from gemmprof.analysis.explanation.causes.grid import cut_finer
 from gemmprof.analysis.explanation.causes.unseen import unseen_passes
 from gemmprof.analysis.explanation.demands.rounds import straight_way, with_counts
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
+from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.explanation.prediction import FLOOR, Predictor
@@ -96,6 +97,22 @@ def test_what_warps_wait_for_was_not_seen_so_that_more_of_them_may_bring_less(re
     more = Variant("warps", Fix(warps=2.0))
     assert model.unloaded is None and 0.0 < model.saves_in_turn(more.fix) < model.saves(more.fix)
     assert Predictor(model).predict(more).low == 0.0 < model.saves(more.fix) - FLOOR
+
+
+def test_what_dram_moved_follows_from_how_busy_it_was_where_nobody_counted_bytes(
+    recorded: ReadRecorded,
+) -> None:
+    launch = max(
+        recorded("flaws_global_access"), key=lambda one: one.number(metrics.DRAM_READ_BYTES[0]) or 0.0
+    )
+    names = {*metrics.DRAM_READ_BYTES, *metrics.DRAM_WRITE_BYTES}
+    bare = replace(launch, metrics={name: one for name, one in launch.metrics.items() if name not in names})
+    counted, told = traffic(work(launch)), traffic(work(bare))
+    assert told.dram_read + told.dram_written == pytest.approx(
+        counted.dram_read + counted.dram_written, rel=0.15
+    )
+    # A load that L1 fetches a quarter of asks DRAM for no more.
+    assert told.factors(0.25 * told.dram_read, told.written)["dram"] < 0.5
 
 
 LADDER = ["uncoalesced_access", "redundant_loads", "shared_memory_bandwidth"]
