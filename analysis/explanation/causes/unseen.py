@@ -19,14 +19,18 @@ from gemmprof.analysis.explanation.code.address_forms import LINE
 from gemmprof.analysis.explanation.code.latency import on_the_link
 from gemmprof.analysis.explanation.code.sequences import calls_in, compiled_by_triton
 from gemmprof.analysis.explanation.demands.footprint import WORD
-from gemmprof.analysis.explanation.demands.resources import FULL, WARPS_A_CYCLE
+from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTORS_OF_A_LINE
 from gemmprof.analysis.explanation.demands.work import Work, share
 from gemmprof.analysis.sections.by_line import by_address
+from gemmprof.analysis.sections.speed_of_light import HIGH_PERCENT
 from gemmprof.gpu.arch import WARP, has_tensor_cores
 
 WIDE_WORD = 8  # bytes of an FP64 value
+BOUND = (
+    0.8  # of a unit's use, from which on Nsight Compute's own rule (SOLBottleneck) calls a launch bound by it
+)
 HALVINGS = 3  # steps of a sum that shuffles are worth
 SUMS = {"FADD", "DADD", "HADD2", "IADD3", "VIADD", "IMAD"}  # what adds two values up
 HOW = "which index runs along threadIdx.x, store structures as arrays, or go through shared memory."
@@ -137,14 +141,14 @@ def unseen_doubles(work: Work) -> Iterator[Candidate]:
 
 
 def of_the_busiest(work: Work) -> str:
-    """What asks less of the unit that is at its limit, by what stands in the code's loops, or of none where warps wait;
-    '' where the code shows nothing, and where instructions were counted, so that detectors have seen it.
+    """What asks less of the unit that a launch is bound by, by what stands in the code's loops, or of none where
+    warps wait; '' where the code shows nothing, and where instructions were counted, so that detectors have seen it.
     """
     busiest = max(work.loads.values(), key=lambda load: load.share, default=None)
     lines = work.profile.source.instructions
     if work.program is not None or not lines or busiest is None:
         return ""
-    if busiest.share < FULL:
+    if 100.0 * busiest.share < HIGH_PERCENT:
         return _of_none(flow.program(lines))
     code = flow.program(lines)
     inside = code.within(code.loops)
@@ -179,8 +183,8 @@ def of_the_busiest(work: Work) -> str:
         device = work.profile.device
         if 2 * products > len(there) and has_tensor_cores(device.name, device.compute_capability):
             return (
-                "Its loops are FP32 multiply-adds at the FMA pipe's limit: if they multiply matrices, operands of 16 "
-                "bits or TF32 take the tensor cores, where their precision suffices."
+                "Its loops are FP32 multiply-adds, which keep the FMA pipe busy: if they multiply matrices, operands "
+                "of 16 bits or TF32 take the tensor cores, where their precision suffices."
             )
     return ""
 
