@@ -100,8 +100,12 @@ def traffic(work: Work) -> Traffic:
     def sectors(space: str, operation: str, lookup: str = "") -> float:
         return number(metrics.LSU_SECTORS.format(space=space, operation=operation, lookup=lookup))
 
+    loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
+    stores = work.where(lambda line: line.is_store and not line.is_atomic)
     of_local, stored = sectors("local", "ld"), sectors("global", "st")
     asked = sectors("global", "ld") + of_local
+    if work.worked_out and not asked:
+        asked, stored = (float(work.global_sectors[rows].sum()) for rows in (loads, stores))
     local_missed = sectors("local", "ld", "_lookup_miss")
     if not local_missed and (hit := work.number(metrics.LOCAL_LOAD_HIT_RATE)) is not None:
         local_missed = of_local * (1.0 - min(100.0, hit) / 100.0)
@@ -111,13 +115,7 @@ def traffic(work: Work) -> Traffic:
         or number(metrics.L2_TO_L1_BYTES) / SECTOR
         or _filled(work)
     )
-    loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
-    stores = work.where(lambda line: line.is_store and not line.is_atomic)
-    written = (
-        number(metrics.L1_STORE_SECTORS_WRITTEN)
-        or stored + sectors("local", "st")
-        or (float(work.global_sectors[stores].sum()) if work.worked_out else 0.0)
-    )
+    written = number(metrics.L1_STORE_SECTORS_WRITTEN) or stored + sectors("local", "st")
     by_loads = float(work.global_sectors[loads].sum()) if len(loads) else missed
     copied = max(0.0, missed - max(by_loads + of_local, asked)) if tensor_copies(work).any() else 0.0
     miss = min(1.0, share(missed - copied, asked)) if asked else 1.0
