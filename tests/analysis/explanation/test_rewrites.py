@@ -97,6 +97,7 @@ SETS = (
     DATA / "blind22" / "h100",
     DATA / "blind23" / "h100",
     DATA / "blind24" / "h100",
+    DATA / "blind25" / "h100",
 )
 
 
