@@ -15,8 +15,7 @@ enum class Consumers {
     kInTurn,    // each computes tiles of its own: one multiplies while the other stores
 };
 
-// A block computes bm x bn of C. PAIR: 2 where blocks below each other share B. A tile may have fewer rows than the 64
-// that wgmma multiplies: then only those are copied, and it reads what lies behind them into sums that nobody stores.
+// A block computes bm x bn of C. PAIR: 2 where blocks below each other share B.
 // SWAPPED: of the transpose of C, so A and B have changed places; sums for float32, or to be added to C, do not leave so.
 template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_, bool SWAPPED_, int BUF = 2>
 struct Tile {
@@ -25,7 +24,6 @@ struct Tile {
     static constexpr bool in_turn = CONSUMERS_ == Consumers::kInTurn;
     static constexpr int halves = in_turn && bm == 128 ? 2 : 1;    // times 64 rows that a consumer computes
     static constexpr int wn = in_turn || bm == 128 ? bn : bn / 2;  // columns that a consumer computes
-    static constexpr int warps = bm < 64 ? bm / 16 : 4;            // of a consumer whose rows lie in the tile
     static constexpr int store_columns = wn % 64 == 0 ? 64 : wn % 32 == 0 ? 32 : 16;   // that a warp hands over at a time
     static constexpr int store_parts = wn / store_columns, part_words = store_columns / 4;
     static constexpr int store_bytes = 16 * store_columns * 2;

@@ -32,11 +32,10 @@ __device__ __forceinline__ void exchange_and_store(const float (&sums)[COUNT], u
                                                    int part, int splits, int pair_rank, int row, int col,
                                                    const gemmprof::Output& out, bool apart = false) {
     constexpr int LANES = CONSUMERS * 128 * 16;  // bytes that all threads' four sums take
-    const bool active = threadIdx.x / 32 % 4 < TILE::warps;
     const Share share = {COUNT / 4, splits};
     const unsigned mine = exchange + threadIdx.x * 16;
     const int first = share.first(part), count = share.first(part + 1) - first;
-    if (threadIdx.x == 0) ptx::barrier_expect(barrier, splits * count * LANES / 4 * TILE::warps);
+    if (threadIdx.x == 0) ptx::barrier_expect(barrier, splits * count * LANES);
     // All blocks have read their last tiles, whose memory the sums now take, or have begun.
     if (!apart) ptx::cluster_arrive();
     ptx::cluster_wait();
@@ -46,12 +45,10 @@ __device__ __forceinline__ void exchange_and_store(const float (&sums)[COUNT], u
         while (i >= end) ++owner, start = end, end = share.first(owner + 1);
         const unsigned rank = unsigned(owner * TILE::pair + pair_rank);
         const unsigned slot = unsigned(part * (end - start) + i - start);
-        if (active)
-            ptx::send(ptx::address_at(mine + slot * LANES, rank),
-                      make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]),
-                      ptx::address_at(barrier, rank));
+        ptx::send(ptx::address_at(mine + slot * LANES, rank),
+                  make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]),
+                  ptx::address_at(barrier, rank));
     }
-    if (!active) return;
     ptx::barrier_wait(barrier, 0);
     row += int(threadIdx.x) / 32 % 4 * 16 + int(threadIdx.x) % 32 / 4, col += int(threadIdx.x) % 4 * 2;
     for (int i = 0; i < count; ++i) {

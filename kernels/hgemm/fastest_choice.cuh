@@ -22,15 +22,15 @@ using gemmprof::MAX_CLUSTER;
 // What the model needs to know of a tile.
 struct TileFacts {
     int bm, bn, pair;
-    bool in_turn, swapped, kept, cuttable;  // as Tile's
-    bool far, smallest;                     // `shareable`, `smallest`
-    int slots, part_bytes;                  // of the sums that a block may leave to another
+    bool in_turn, swapped, kept;  // as Tile's
+    bool any, far, smallest;      // `stores_any`, `shareable`, `smallest`
+    int slots, part_bytes;        // of the sums that a block may leave to another
 };
 
 template <class TILE>
 constexpr TileFacts facts() {
-    return {TILE::bm,       TILE::bn,        TILE::pair,     TILE::in_turn, TILE::swapped, TILE::kept,
-            TILE::cuttable, shareable<TILE>, smallest<TILE>, TILE::slots,   TILE::part_floats * 4};
+    return {TILE::bm,         TILE::bn,        TILE::pair,     TILE::in_turn, TILE::swapped, TILE::kept,
+            stores_any<TILE>, shareable<TILE>, smallest<TILE>, TILE::slots,   TILE::part_floats * 4};
 }
 
 #define GEMMPROF_TILE(NAME, ...) facts<NAME>(),
@@ -63,14 +63,11 @@ struct Card {
     double from_l2;                    // that L2 hands out to all SMs
     double store;                      // of C
     double write_back;                 // of what others have written to L2 and operands drive out, up to WRITTEN_BYTES
-    // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
-    // time more, where all tiles are cut, and where one row of tiles reads B anyway.
-    double cut, cut_all, cut_one_row;
     dots::Costs small;                 // of products straight from memory
     TileTimes tiles[kTiles];
 };
 constexpr Card H200 = {
-    1.0, 4.91, 6.18e+06, 7.89e+06, 2.00e+07, 5.46e-08, 1.51e-08, 0.473, 0.376, 0.223,
+    1.0, 4.91, 6.18e+06, 7.89e+06, 2.00e+07, 5.46e-08, 1.51e-08,
     {3.77, 0.684, 0.158, 0.0551, 0.000879, 4.15, 0.0287, 5.62, 1.84e+06},
     {
         {0.544, 2.35, 1.65, 0.0159, 1.01, 0.025, 1.0},              // Large
@@ -82,7 +79,8 @@ constexpr Card H200 = {
         {0.108, 0.234, 0.508, 0.118, 0.748, 0.0891, 0.822},         // Tiny
         {0.258, 1.37, 1.05, 0.001, 0.673, 0.0565, 1.0},             // Lone128
         {0.15, 0.691, 0.441, 0.15, 0.798, 0.107, 1.0},              // Lone64
-        {0.102, 1.03, 0.551, 0.12, 0.763, 0.0493, 1.0},             // Lone16
+        {0.068, 1.22, 0.5, 0.12, 0.76, 0.049, 1.11},                // Flat16
+        {0.087, 0.93, 0.5, 0.12, 0.82, 0.064, 0.92},                // Flat32
         {0.172, 0.621, 0.373, 0.133, 0.666, 0.13, 0.917},           // Narrow
         {0.301, 1.69, 0.538, 0.0426, 0.883, 0.206, 0.773},          // MediumPair
         {0.199, 0.83, 0.807, 0.425, 0.704, 0.111, 1.1},             // Tall96
@@ -95,7 +93,7 @@ constexpr Card H200 = {
         {0.43, 1.6, 1.10, 0.065, 0.7, 0.12, 1.0}                    // Lone192
     }};
 constexpr Card H100 = {
-    0.682, 4.72, 4.91e+06, 5.17e+06, 1.80e+07, 1.13e-07, 5.62e-08, 0.629, 0.6, 0.491,
+    0.682, 4.72, 4.91e+06, 5.17e+06, 1.80e+07, 1.13e-07, 5.62e-08,
     {3.18, 0.709, 0.236, 0.0588, 0.000795, 4.44, 0.0652, 1.15, 1.59e+06},
     {
         {0.481, 2.27, 1.56, 0.0203, 1.03, 0.0229, 1.0},             // Large
@@ -107,7 +105,8 @@ constexpr Card H100 = {
         {0.103, 0.206, 0.521, 0.118, 0.815, 0.075, 0.818},          // Tiny
         {0.233, 1.4, 0.571, 0.001, 0.634, 0.0476, 1.0},             // Lone128
         {0.14, 0.666, 0.1, 0.136, 0.805, 0.107, 1.0},               // Lone64
-        {0.0821, 1.57, 0.38, 0.12, 0.85, 0.0489, 1.0},              // Lone16
+        {0.06, 1.28, 0.4, 0.12, 0.89, 0.04, 0.9},                   // Flat16
+        {0.087, 1.23, 0.4, 0.12, 0.9, 0.071, 0.9},                  // Flat32
         {0.166, 0.678, 0.295, 0.132, 0.82, 0.0471, 1.07},           // Narrow
         {0.283, 2.19, 0.57, 0.0393, 1.05, 0.162, 0.707},            // MediumPair
         {0.195, 0.989, 0.641, 0.269, 0.785, 0.0838, 1.24},          // Tall96
@@ -136,6 +135,9 @@ constexpr int LOW_BAND = 2;
 constexpr double LOW_BAND_C = 5e7;
 constexpr int LOW_BAND_K = 256;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
+constexpr int FOUR = 4;
+// Blocks that are launched four by four: at most this part of the SMs; the bandwidth that they reach over that of others.
+constexpr double MOST_IN_FOURS = 0.7, IN_FOURS = 1.05;
 constexpr double BEYOND_LINE = 0.734;  // that a row costs more whose 128 bytes lie in two lines of L2
 constexpr double STORE_ODD = 0.262;  // that C costs more whose rows begin within a sector
 // Of a tile in turn half of a block's threads store all. Where that is element by element, in so few rounds little hides it:
@@ -155,8 +157,6 @@ constexpr double MORE_SHARERS = 1.07;  // of more than MAX_CLUSTER
 // Of the bandwidth that a tile's copies reach: what blocks that share it do, as a cluster and far from each other.
 constexpr double NEAR_BANDWIDTH = 0.975, FAR_BANDWIDTH = 0.751;
 constexpr int MOST_FAR = 31;  // a lane each asks whether another's are there
-// The sums that pieces of tiles leave are fetched: microseconds, and more for each 64 KiB.
-constexpr double FETCH = 3.05, FETCH_PER_PART = 1.75;
 // Clusters that share a tile are at different places of K, too: each row of tiles but the first reads a part of B again.
 constexpr double READ_AGAIN = 0.342;
 // A tile that lies partly beyond C copies less than its neighbours and runs ahead of them along K, so fewer of their
@@ -164,16 +164,16 @@ constexpr double READ_AGAIN = 0.342;
 // a K on the last tiles begin further in instead.
 constexpr int INWARD_K = 512;
 constexpr double EDGE = 0.368;
-// Of tiles whose sums are kept only those of the last round are cut. What they read is shared while L2 holds all of it,
-// and hardly beyond twice that.
-constexpr double KEPT_FETCH = 11, KEPT_FETCH_PER_PART = 1.38, L2_BYTES = 4.40e+07;
+// The tiles of the last round are cut only where sums are kept. What they read is shared while L2 holds all of it, and
+// hardly beyond twice that.
+constexpr double FETCH = 11, FETCH_PER_PART = 1.38, L2_BYTES = 4.40e+07;
 constexpr double SPLIT_ROW = 0.00366;  // that the copy engine takes for a row that begins within a sector
 constexpr double KEEP = 0.415;  // between a tile whose sums are kept and the next
 
 struct Choice {
     int tile = kSmall;
     int splits = 1;    // blocks (or pairs) that share every tile
-    bool cut = false;  // the last tiles, or all if few, are cut into equal pieces, one for each cluster
+    bool cut = false;  // the last round's tiles are cut into equal pieces, one for each cluster
     bool far = false;  // who share a tile are no cluster, and meet in memory
     double time = 1e300;  // expected, in microseconds
 };
@@ -256,6 +256,16 @@ inline int band_height(const gemmprof::Gemm& g, const TileFacts& tile, const Cho
     return plain && short_k && crossed && 2.0 * g.m * g.n >= LOW_BAND_C ? std::min(LOW_BAND, GROUP) : GROUP;
 }
 
+// Whether blocks that compute tiles alone are launched four by four, which changes where they run and nothing else: those
+// of a cluster have the same neighbours and the same speed, so those that read the same rows of a large operand side by
+// side stay together. Where it is read once, and no group of SMs has to take more of them than others.
+inline bool in_fours(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places) {
+    const int rows = gemmprof::ceil_div(g.m, tile.bm), columns = gemmprof::ceil_div(g.n, tile.bn), count = rows * columns;
+    const bool once = (rows == 1 || (columns == 1 && g.n > 8)) && 2.0 * g.k * std::max(g.m, g.n) >= PASSING_LEAST;
+    return tile.pair == 1 && choice.splits == 1 && !choice.cut && once &&
+           gemmprof::ceil_div(count, gemmprof::ceil_div(count, places)) <= MOST_IN_FOURS * places;
+}
+
 // What things take that hide each other in part.
 inline double both(double a, double b) { return std::sqrt(a * a + b * b); }
 inline double all(double a, double b, double c) { return std::cbrt(a * a * a + b * b * b + c * c * c); }
@@ -304,17 +314,12 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     const double reached = times.bandwidth * (choice.far ? FAR_BANDWIDTH : near ? NEAR_BANDWIDTH : 1.0);
     double read = choice.cut ? double(full) * bytes(places) + bytes(double(rest)) : rounds * bytes(at_once);
     read -= std::clamp(2.0 - operands / L2_HOLDS, 0.0, 1.0) * std::max(0.0, read - each_once);
-    read /= (once ? card.bandwidth_once : card.bandwidth) * reached;
+    read /= (once ? card.bandwidth_once : card.bandwidth) * reached * (in_fours(g, tile, choice, places) ? IN_FOURS : 1.0);
     double time = card.launch + card.store * 2.0 * g.m * g.n * (problem.ldc % 16 != 0 ? 1.0 + STORE_ODD : 1.0);
-    if (choice.cut && tile.kept) {
+    if (choice.cut) {
         const double apart = std::clamp(bytes(double(rest)) / L2_BYTES - 1.0, 0.0, 1.0);
         time += both(work(filled + apart * double(rest) / places), read);
-        time += KEPT_FETCH + KEPT_FETCH_PER_PART * double((places + rest - 1) / rest);
-    } else if (choice.cut) {
-        const double pieces = filled - double(std::max<std::int64_t>(0, full - 1));
-        const double more = rows == 1 ? card.cut_one_row : full == 0 ? card.cut_all : card.cut;
-        time += both(work(filled + more * pieces), read);
-        time += FETCH + FETCH_PER_PART * tile.part_bytes / 65536.0 * (full == 0 ? std::ceil(1.0 / filled) : 1.0);
+        time += FETCH + FETCH_PER_PART * double((places + rest - 1) / rest);
     } else {
         time += both(work(rounds), read);
     }
@@ -343,10 +348,10 @@ inline std::int64_t tiles_of(const gemmprof::Gemm& problem, const TileFacts& til
     return std::int64_t(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
 }
 
-// Whether tiles can be cut: at most two a cluster are, and their steps along K are counted in 32 bits.
+// Whether tiles can be cut: at most one a cluster is, and their steps along K are counted in 32 bits.
 inline bool can_cut(const gemmprof::Gemm& problem, const TileFacts& tile, int places) {
     const std::int64_t count = tiles_of(problem, tile), steps = gemmprof::ceil_div(problem.k, BK);
-    return tile.cuttable && count % places != 0 && count * steps >= 4 * places && 2.0 * places * steps < 2147483647.0;
+    return tile.kept && count % places != 0 && count * steps >= 4 * places && 2.0 * places * steps < 2147483647.0;
 }
 
 // The constants of a card whose memory is so fast: those of the measured one whose memory is nearer.
@@ -369,7 +374,8 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, const C
     for (int tile = 0; tile < kTiles; ++tile) {
         if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
-        if (facts.swapped && !stored_packed(g)) continue;
+        if (!facts.any && !stored_packed(g)) continue;
+        if (facts.any && facts.swapped && g.m > facts.bn) continue;  // would read the larger operand again and again
         const int blocks = facts.pair == 4 ? LARGEST_CLUSTER : MAX_CLUSTER;
         const int most = facts.in_turn || facts.kept ? 1 : std::min(blocks / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {

@@ -16,6 +16,10 @@ constexpr int LANES = SUMMERS * 16;
 template <class TILE>
 constexpr bool smallest = TILE::pair == 1 && TILE::stage_bytes <= 16 << 10;
 
+// Sums for float32, or to be added to C: of a tile of C's transpose only where a thread has few.
+template <class TILE>
+constexpr bool stores_any = !TILE::swapped || (TILE::bn <= 32 && !smallest<TILE>);
+
 // A schedule, and where the last tiles begin: so far in that they are full. Its bands have a height of their own, and C
 // may pass L2 with the lowest priority.
 struct Places : Schedule {

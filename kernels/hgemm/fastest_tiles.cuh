@@ -8,12 +8,12 @@ namespace GEMMPROF_STAGE {
 // The tiles, their one list: name, rows, columns, stages, blocks that copy one operand for each other (a pair, or the
 // four of a Quad), how consumers divide the work, swapped, buffers for what a warp stores if not two. The catalog's
 // parameters give the large one. The others are for problems that it would leave SMs idle in, or store too much in. In
-// turn: in pairs (Turn) or alone (Lone); of swapped ones, rows and columns of C have changed places. Those from Narrow on
-// are for problems of one round, whose blocks may share K: narrow, a pair that reads B once, of 96 rows of C, and of 192
-// as a pair that reads its rows' operand once; of 32 rows where there are few tiles. Quads are for rows that begin within
-// a sector, the last for a short K: what is stored waits for memory, not for the copy engine. A tile's number is its place
-// in the list; fastest_choice.cuh knows what each costs, and that blocks may share it unless it is in turn or kept: then
-// it has to be `shareable`, or of the smallest.
+// turn: in pairs (Turn) or alone (Lone); of swapped ones, rows and columns of C have changed places. Flat ones are for C
+// of no more than their 16 or 32 rows. Those from Narrow on are for problems of one round, whose blocks may share K:
+// narrow, a pair that reads B once, of 96 rows of C, and of 192 as a pair that reads its rows' operand once; of 32 rows
+// where there are few tiles. Quads are for rows that begin within a sector, the last for a short K: what is stored waits
+// for memory, not for the copy engine. A tile's number is its place in the list; fastest_choice.cuh knows what each
+// costs, and that blocks may share it unless it is in turn or kept: then it has to be `shareable`, or of the smallest.
 #define GEMMPROF_TILES(X)                                     \
     X(Large, BM, BN, STAGES, 1, Consumers::kTogether, false)  \
     X(LargePair, BM, BN, STAGES, 2, Consumers::kTogether, false) \
@@ -24,7 +24,8 @@ namespace GEMMPROF_STAGE {
     X(Tiny, 64, 64, 12, 1, Consumers::kTogether, false)       \
     X(Lone128, 128, 128, 6, 1, Consumers::kInTurn, false)     \
     X(Lone64, 64, 128, 8, 1, Consumers::kInTurn, false)       \
-    X(Lone16, 16, 128, 11, 1, Consumers::kInTurn, false)      \
+    X(Flat16, 128, 16, 11, 1, Consumers::kTogether, true)     \
+    X(Flat32, 128, 32, 9, 1, Consumers::kTogether, true)      \
     X(Narrow, 128, 64, 8, 1, Consumers::kTogether, false)     \
     X(MediumPair, 128, 128, 6, 2, Consumers::kTogether, false) \
     X(Tall96, 128, 96, 7, 1, Consumers::kTogether, true)      \

@@ -11,18 +11,20 @@
 // 3. Few tiles leave SMs idle. Up to 8 blocks then share a tile: each sums a part of K, and as a cluster they send
 //    their sums through distributed shared memory to the one that adds them. The same result every time.
 //    Where the GPU holds fewer clusters than there are tiles, any number of blocks meets in memory, which is L2.
-// 4. Or tiles are cut (stream-K): those of the last two rounds, which rarely fill the GPU, or all where they are fewer
-//    than the SMs. As one long row of steps along K they are cut into equal pieces, one for each cluster. A cluster
-//    leaves the sums of steps that are not a tile's first in memory; the one that computes the first takes them from
-//    there. The order of additions is fixed.
+// 4. Or tiles are cut (stream-K): of the largest tiles those of the last round, which rarely fills the GPU. As one long
+//    row of steps along K they are cut into equal pieces, one for each cluster. A cluster leaves the sums of steps that
+//    are not a tile's first in memory; the one that computes the first takes them from there. The order of additions is
+//    fixed.
 // 5. Tiles of several sizes, of 16 to 192 rows. `choose_schedule` expects the time of each, whole, shared or cut
-//    (fastest_choice.cuh). Those of 160 and 192 rows have A and B in each other's place: wgmma's N, which need not be a
-//    multiple of 64, is then along C's rows. stmatrix transposes such sums on their way to C.
+//    (fastest_choice.cuh). Those of 16, 32, 96, 160 and 192 rows have A and B in each other's place: wgmma's N, which
+//    need not be a multiple of 64, is then along C's rows. stmatrix transposes such sums on their way to C.
 // 6. Weights that are read once do not drive out what L2 holds of others: few rows of A, and each element of B passes
 //    L2 with the lowest priority. So do operands that all blocks of one round read at the same time, and a large C, which
 //    is written in whole rows of tiles, where K is short.
 // 7. Problems of one round, of 96 to 320 rows above all, have tiles of their own, which share K: 64 and 128 columns, and
 //    160 or 192 rows with A and B in each other's place. Few columns of B that would have to be copied take no tile.
+//    Where few rows read a large operand once, blocks that compute tiles alone are launched as clusters of four, which
+//    stay side by side in it.
 // 8. The first stages are on their way while the other warps and blocks still prepare. A launch begins with
 //    instructions that no cache holds, so few come before the first copy, and none divides. Of the smallest tiles four
 //    warps copy from the start, every fourth stage each, while others make the barriers and fetch the maps.
@@ -90,7 +92,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const int rank = int(ptx::cluster_rank()), pair_rank = rank % PAIR, first_rank = rank - pair_rank;
     const int index = schedule.splits == 1 ? int(blockIdx.x) / PAIR : schedule.by_cluster.divide(int(blockIdx.x));
     const int part = far ? int(blockIdx.x) / PAIR - index * schedule.splits : rank / PAIR;
-    Pieces<TILE::cuttable> pieces(schedule, index, part);
+    Pieces<TILE::kept> pieces(schedule, index, part);
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
     const bool copies = warp == CONSUMERS * 4;  // one lane of it does
     const bool also = COPIERS == 2 && warp == CONSUMERS * 4 + 1;
@@ -308,7 +310,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
             release(stage == 0 ? ST - 1 : stage - 1);
 
-            if constexpr (TILE::cuttable)
+            if constexpr (TILE::kept)
                 if (!complete_sums<TILE>(sums, schedule, piece, index, group)) continue;
             if constexpr (shareable<TILE>) {
                 if (far) {
@@ -324,18 +326,26 @@ __global__ void __launch_bounds__(THREADS, 1)
                                             row, col, out, apart);
                 break;
             }
-            if (!TILE::swapped && (out.is_float || out.beta != 0.0f)) {
-                gemmprof::Output rows = out;
-                if constexpr (TILE::bm < 64) rows.m = min(out.m, row + TILE::bm);
+            if constexpr (stores_any<TILE>) {
+                if (out.is_float || out.beta != 0.0f) {
+                    if constexpr (TILE::swapped) {
+                        const int lane = thread % 32;
 #pragma unroll
-                for (int half = 0; half < TILE::halves; ++half)
-                    store_any<T, TILE>(sums[half], ring.memory, row + 64 * half, col, rows);
-                if constexpr (TILE::kept) {
+                        for (int i = 0; i < TILE::wn / 8; ++i)
+                            store_four<T, TILE>(out, row + thread / 32 * 16 + lane / 4, col + lane % 4 * 2 + 8 * i,
+                                                {sums[0][4 * i], sums[0][4 * i + 1], sums[0][4 * i + 2], sums[0][4 * i + 3]});
+                    } else {
 #pragma unroll
-                    for (int part = 0; part < TILE::store_parts; ++part)
-                        for (unsigned& word : kept[part]) word = 0;  // or they would take registers from these stores
+                        for (int half = 0; half < TILE::halves; ++half)
+                            store_any<T, TILE>(sums[half], ring.memory, row + 64 * half, col, out);
+                    }
+                    if constexpr (TILE::kept) {
+#pragma unroll
+                        for (int part = 0; part < TILE::store_parts; ++part)
+                            for (unsigned& word : kept[part]) word = 0;  // or they would take registers from these stores
+                    }
+                    continue;
                 }
-                continue;
             }
             const int warp_row = row + thread / 32 * 16;
             if constexpr (TILE::kept) {
@@ -352,7 +362,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                     for (int part = 0; part < TILE::store_parts; ++part) store_kept(part);
                     kept_row = -1;
                 }
-            } else if (thread / 32 < TILE::warps) {
+            } else {
 #pragma unroll
                 for (int half = 0; half < TILE::halves; ++half) {
 #pragma unroll
@@ -498,12 +508,15 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     CUtensorMap maps[3] = {};
     if (cudaError_t error = describe_tile[choice.tile](maps, bulk, seen, g)) return error;
 
-    const int sharers = tile.pair * choice.splits, cluster = choice.far ? tile.pair : sharers;
+    const int sharers = tile.pair * choice.splits;
     const int rows = gemmprof::ceil_div(seen.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(seen.n, tile.bn);
     const int count = rows * columns;
     // As few clusters as need no more rounds: the SMs that would idle in the last one leave the others a higher clock.
     const int rounds = gemmprof::ceil_div(count, places);
-    const int clusters = choice.splits > 1 ? count : choice.cut ? places : gemmprof::ceil_div(count, rounds);
+    int clusters = choice.splits > 1 ? count : choice.cut ? places : gemmprof::ceil_div(count, rounds);
+    const bool fours = in_fours(seen, tile, choice, places);
+    if (fours) clusters = gemmprof::ceil_div(clusters, FOUR) * FOUR;
+    const int cluster = fours ? FOUR : choice.far ? tile.pair : sharers;
     const int steps = gemmprof::ceil_div(seen.k, BK);
     Places schedule = {};
     schedule.rows = rows, schedule.columns = columns, schedule.splits = choice.splits, schedule.clusters = clusters;
@@ -524,7 +537,7 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     const gemmprof::Parts parts(device, leaving, std::size_t(tile.part_bytes), stream, choice.far ? choice.splits + 1 : 1);
     if (choice.far && parts.complete == nullptr) return launch_choice(g, {choice.tile}, places, device, stream);
     if (parts.complete != nullptr) {
-        if (choice.cut) schedule.whole = std::max(0, count / places - (tile.kept ? 0 : 1)) * places;
+        if (choice.cut) schedule.whole = count / places * places;
         schedule.piece = Shares::of((count - schedule.whole) * steps, clusters);
         schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
     }
