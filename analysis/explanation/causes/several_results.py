@@ -23,7 +23,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
 )
 from gemmprof.analysis.explanation.demands.resources import FMA, FP64, OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
-from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, Traffic, traffic
+from gemmprof.analysis.explanation.demands.traffic import Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import (
     CONSTANT_LOADS,
     Array,
@@ -98,7 +98,7 @@ def more_outputs(work: Work, known: Sequence[Reuse], space: str = "global") -> I
         fix,
         change=_change(work, known, axis, f"{100 * left:.0f} % of the {what}"),
         plain=axis in AXES,  # nobody says which axis of a tensor that is
-        counted=(*OF_AN_SM, *BELOW_L1),
+        counted=OF_AN_SM,
     )
 
 

@@ -196,21 +196,25 @@ def searches(work: Work) -> Iterator[Candidate]:
     """Enough bytes in flight: a search's steps come one behind the other, and n searches a thread are n times fewer
     threads. So it begins from a table of starts, as large as L1 holds.
 
-    Fixed: of its rounds stay one for the look-up and those that the table does not tell; of what they fetch, what those
-    behind the table do, over what those behind the places do that L1 holds now, each in a line of its own.
+    Fixed: of its rounds stay one for the look-up and those between two starts, of the lane of a warp that has most; of
+    what they fetch, what those behind the table do, over what those behind the places do that L1 holds now, each in a
+    line of its own.
     """
     size = latency.l1_bytes(work)
     if size is None:
         return
-    steps = math.floor(math.log2(size / WORD))
-    keep, fetching = work.all_kept(), np.ones(len(work.sass))
-    longest = 0.0
+    most, keep, fetching = math.floor(math.log2(size / WORD)), work.all_kept(), np.ones(len(work.sass))
+    longest = steps = 0
     for loop, loads in _searched(work):
         now = rounds(work, loop)
+        # No more starts than there are places; by chance several lie between two, and a warp goes on for its last lane.
+        steps = max(steps, min(most, round(now)))
+        between = 2.0 ** (now - min(most, now))
+        left = math.log2(1.0 + between + math.sqrt(2.0 * between * math.log(WARP)))
         held = math.log2(size / latency.LINE / len(loads))
-        keep[loop.first : loop.last + 1] = min(1.0, (1.0 + max(1.0, now - steps)) / now)
+        keep[loop.first : loop.last + 1] = min(1.0, (1.0 + left) / now)
         fetching[loads] = max(0.0, now - steps) / max(1.0, now - held)
-        longest = max(longest, now)
+        longest = max(longest, round(now))
     rows, part = keep < 1.0, work.within(keep)
     if not rows.any():
         return
@@ -229,9 +233,9 @@ def searches(work: Work) -> Iterator[Candidate]:
             ),
         ),
         change=(
-            f"Begin the search from a table, by the first bits of what is sought: its {longest:.0f} steps come one "
+            f"Begin the search from a table, by the first bits of what is sought: its {longest} steps come one "
             f"behind the other, the first of them through the same few places for all threads. {2**steps:,} starts, "
-            f"which L1 holds, take the place of {min(steps, longest - 1):.0f}."
+            f"which L1 holds, take the place of {steps}."
         ),
         evidence=(
             derived("steps of a search", longest),

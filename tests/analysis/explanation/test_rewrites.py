@@ -908,7 +908,7 @@ def test_a_search_begins_from_a_table_of_starts() -> None:
         return [way.saves for one in said for way in one.variants if way.name.startswith("a table of")]
 
     for name, fix in (("routes_found_bit_by_bit", "from_16"), ("adam_codes_found_by_halving", "direct")):
-        assert begun(name) == [pytest.approx(study(name)[1][fix], abs=0.05)]
+        assert begun(name) == [pytest.approx(study(name)[1][fix], abs=0.12)]
     # As timed of a table of 2 ** 15: 38 %.
     assert begun("binary_search_one_at_a_time") == [pytest.approx(0.38, abs=0.1)]
     assert not begun("binary_search_one_at_a_time", "top")
