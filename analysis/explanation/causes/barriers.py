@@ -386,15 +386,25 @@ def exchanged(work: Work) -> Variant | None:
     stores, loads = work.where(_writes_shared) & ran, work.where(_reads_shared) & ran
     part = 0.0 if left == 1 else left / warps
     keep = work.all_kept()
-    keep[_reducing(work)] = left / warps
+    reducing = _reducing(work)
+    keep[reducing] = left / warps
     keep[stores | work.barriers] = part
     passes = work.data_passes
     then = np.where(loads, np.minimum(passes, work.executed), passes * keep)
+    # A thread has as many more values of its own under way; lanes reduce no more of them at once than now.
+    in_turn = reducing | loads | work.where(lambda line: line.opcode == "SHFL")
+    wait = work.attributed.get(flow.WAIT, np.zeros(len(keep)))
+    apart = share(wait[in_turn].sum() + left / warps * wait[~in_turn].sum(), wait.sum()) or 1.0
+    blocks = min(
+        work.profile.launch.blocks / work.sms, REGISTERS_PER_SM / WARP / REGISTERS_PER_THREAD * warps / held
+    )
     return Variant(
         f"{amounts.counted(left, 'warp')} a program",
         Fix(
             keep=keep,
-            reasons={flow.BARRIER: part},
+            latency=np.where(in_turn, 1.0, left / warps),
+            warps=min(1.0, left * blocks / max(1.0, work.resident_warps or 1.0)),
+            reasons={flow.BARRIER: part, flow.WAIT: apart},
             resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(then.sum(), passes.sum())},
         ),
         change=(

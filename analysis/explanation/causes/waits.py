@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
+from gemmprof.analysis.explanation.causes import tensor
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.causes.tensor import STAGES
 from gemmprof.analysis.explanation.code import flow, latency
@@ -34,6 +36,7 @@ MOVED = ("SHF", "PRMT", "IMAD", "MOV", "LOP3", "F2F", "F2FP", "HADD2")
 AHEAD = 0.35
 # Code that runs often beyond this leaves the instruction caches next to the schedulers.
 FULL_CACHE_BYTES = 24 * 1024
+UNROLLED = (2, 4, 8, 16)  # rounds that ptxas takes at once, and a loop of single ones for the rest
 COPIED = 4.0  # bytes of a thread that an asynchronous copy takes at least (cp.async, PTX ISA)
 
 
@@ -303,19 +306,42 @@ def _more_at_once(work: Work, loads: Mask, alone: bool, rounds_ahead: float) -> 
 def _stages_of_a_loop(work: Work, loads: Mask, ahead: int) -> str:
     """How Triton's programmers have the loads of so many later rounds under way."""
     if work.products.any():
-        return f"Have those of the next {amounts.counted(ahead, 'round')} under way: num_stages={ahead + 1}."
+        stages = tensor.stages(work) + ahead
+        return f"Have those of the next {amounts.counted(ahead, 'round')} under way: num_stages={stages:.0f}."
     first = "Load the next round's values before this one's work, in variables that the loop carries"
-    if ahead == 1:
+    stages = (1 + ahead) * max(
+        (_at_once(work, loop) for loop in work.code.loops if loads[loop.first : loop.last].any()), default=1
+    )
+    if stages == 2:
         return f"{first}."
+    staged = f"tl.range(..., num_stages={stages})"
     of_loops = loads & work.ran & work.code.within(work.code.loops)
     if float(work.widths[of_loops].min(initial=WIDEST)) < COPIED:
         # Narrower ones stay loads, whatever number of stages is asked for.
         few = f"Give each thread {COPIED:.0f} bytes at once or more (a larger BLOCK): narrower loads are not copied"
-        return f"{first}. {few} ahead by tl.range(..., num_stages={ahead + 1}), which has {ahead} rounds under way."
+        return f"{first}. {few} ahead by {staged}, which has {stages - 1} rounds under way."
     return (
-        f"Have those of the next {ahead} rounds under way: tl.range(..., num_stages={ahead + 1}) copies them through "
+        f"Have those of the next {stages - 1} rounds under way: {staged} copies them through "
         "shared memory (num_stages of the kernel is for operands of tl.dot alone)."
     )
+
+
+def _at_once(work: Work, loop: Loop) -> int:
+    """Rounds of the source's loop in one of the code's: where several are taken at once, a loop of single ones is left
+    behind for the last of them.
+    """
+
+    def read(one: Loop) -> Counter[str]:
+        lines = work.sass[one.first : one.last + 1]
+        return Counter(line.full for line in lines if line.is_load and line.space == "global")
+
+    mine, found = read(loop), 1
+    for other in work.code.loops:
+        single = read(other)
+        several = mine.total() // (single.total() or mine.total() + 1)
+        if several in UNROLLED and mine == Counter({name: several * count for name, count in single.items()}):
+            found = max(found, several)
+    return found
 
 
 def _busy(work: Work, loads: Mask) -> float:
@@ -452,7 +478,7 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
                 else "Use a second buffer in shared memory"
             )
             + (", or load the next tile into registers ahead of the arithmetic." if awaited.any() else ".")
-            + f"|Several take turns with num_stages={turns:.0f}.]"
+            + f"|Several take turns with tl.range(..., num_stages={turns:.0f}).]"
         ),
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),
