@@ -64,10 +64,10 @@ def loaded(source: Path) -> ModuleType:
 
 def told() -> Iterator[Row]:
     """Settings that explanations name, and what each is told to save, in %."""
+    from score_pairs import launches
     from score_studies import DATA, reports
 
     from gemmprof.analysis.explanation.engine import explain
-    from gemmprof.analysis.reading.report import launches
 
     for folder in sorted(path.parent for path in DATA.glob("*/h?00/studies.json")):
         for study in json.loads((folder / "studies.json").read_text("utf-8"))["studies"]:
@@ -191,12 +191,12 @@ def write(path: Path, rows: list[Row]) -> None:
 
 def summary() -> list[tuple[str, ...]]:
     """Rows of the table: how many settings of a kind were told, what they were told to save, and what came."""
-    from score_studies import HALVED, unopened
+    from score_studies import DATA, HALVED, unopened
 
     found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for path in sorted(SETTINGS.glob("*.csv")):
         for row in read(path):
-            half = "kept" if row["set"] in HALVED and unopened(row["study"]) else "open"
+            half = "kept" if DATA / row["set"] in HALVED and unopened(row["study"]) else "open"
             outcome = float(row["told"]), float(row["saved"])
             found.setdefault((row["card"].upper(), row["setting"].split("=")[0], half), []).append(outcome)
     rows = []
