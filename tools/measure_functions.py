@@ -214,16 +214,16 @@ def executed(code: Sequence[str], through: Sequence[int]) -> list[int]:
     return way + _way(code, way[-1], ends)
 
 
-def signed(code: Sequence[str], compiler: str) -> list[tuple[str, int]]:
-    """The functions whose signatures stand in it, and where."""
+@cache
+def _signed(line: str, compiler: str) -> tuple[str, ...]:
     sequences = importlib.import_module("gemmprof.analysis.explanation.code.sequences")
     functions = sequences.FUNCTIONS if compiler == "nvcc" else sequences.TRITON_FUNCTIONS
-    return [
-        (function.name, at)
-        for function in functions
-        for at, line in enumerate(code)
-        if re.search(function.signature, line)
-    ]
+    return tuple(function.name for function in functions if re.search(function.signature, line))
+
+
+def signed(code: Sequence[str], compiler: str) -> list[tuple[str, int]]:
+    """The functions whose signatures stand in it, and where."""
+    return [(name, at) for at, line in enumerate(code) for name in _signed(line, compiler)]
 
 
 def counted(compiler: str, function: str, kind: str) -> float | None:
