@@ -17,6 +17,10 @@ from xml.sax.saxutils import escape
 from gemmprof.base.buckets import _opened
 
 
+DENIED = "denied"
+"""A bucket that nobody may read."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     """HEAD and GET of objects, whole or a range of them; PUT, also in parts; DELETE; ListObjectsV2."""
 
@@ -33,7 +37,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         url = urlsplit(self.path)
         query = dict(parse_qsl(url.query))
-        if "list-type" in query:
+        if "list-type" in query and not self.path.startswith(f"/{DENIED}"):
             self._list(url.path.strip("/"), query.get("prefix", ""), query.get("delimiter", ""))
         else:
             self._object()
@@ -113,6 +117,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def _object(self) -> None:
+        if self.path.startswith(f"/{DENIED}"):
+            self._answer(403)
+            return
         path = self._place()
         if not path.is_file():
             self._answer(200 if path.is_dir() and path.parent == self.root else 404)
