@@ -138,7 +138,7 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
 
     Fixed: the busiest SM works as long as the average one does now; where the last wave is not full, as long as smaller
     blocks leave it (of four warps, or half as large). Within an SM, warps that finish early leave it half empty; fixed,
-    as many warps are resident as the launch allows.
+    as many warps are resident as the launch allows. Where blocks execute the same, SMs that work longer wait longer.
     """
     dealt = _dealt(work)
     if dealt is None:
@@ -310,23 +310,37 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Candidate:
     )
 
 
+def _alike(work: Work, dealt: float) -> bool:
+    """Whether all SMs execute as much, but for blocks that some have more: those that work longer wait longer.
+
+    Where nobody counted what each executes, cycles tell as far as they differ by no more than those of equal blocks.
+    """
+    average, most = map(work.number, (metrics.SM_INSTRUCTIONS, metrics.SM_INSTRUCTIONS_MAX))
+    if not average or most is None:
+        return work.imbalance < SPREAD_OF_EQUALS
+    return most / average < UNEVEN * dealt
+
+
 def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     """Blocks, or the warps within them, that take longer than others."""
     # Each instruction was executed a whole number of times by each block: nobody has more to do, memory answers some
     # later than others. Loops whose length differs from block to block, or depends on data, leave sums that seldom
-    # divide by the blocks; those of lengths that grow by steps (a triangle) may, so only SMs that are nearly even tell.
-    equal = float(work.executed[work.executed % dealt.blocks == 0].sum()) >= NEARLY_ALL * work.total_executed
-    if equal and work.total_executed and work.imbalance < SPREAD_OF_EQUALS:
+    # divide by the blocks; those of lengths that grow by steps (a triangle) may, so what SMs execute must agree.
+    alike = _alike(work, max(dealt.tail, work.shares))
+    whole = (
+        float(work.executed[work.executed % dealt.blocks == 0].sum()) >= NEARLY_ALL * work.total_executed > 0
+    )
+    if whole and alike:
         return
     imbalance, waves, tail, gap = work.imbalance, dealt.waves, dealt.tail, dealt.gap
     lives = (dealt.occupancy.block_cycles if dealt.occupancy is not None else None) or 0.0
     # Until all blocks have started, and the last ones end, an SM is not full either.
     missing = (1.0 - 1.0 / gap) * (work.duration or 0.0)
-    warps = gap if lives > SHORT_BLOCK and gap > 1.15 and missing > SHORT else 1.0
+    warps = gap if not whole and lives > SHORT_BLOCK and gap > 1.15 and missing > SHORT else 1.0
     if waves > 1.0 and tail > 1.1:
         warps = max(1.0, warps / tail)
-    # From cycles alone uneven work cannot be distinguished from equal blocks that memory answers in turn.
-    even = 1.0 if imbalance >= SPREAD_OF_EQUALS else imbalance
+    # An SM that a long block keeps is given fewer others, and may execute no more than those that end early.
+    even = imbalance if alike and imbalance < SPREAD_OF_EQUALS else 1.0
     if (seen := _even_end(work)) is not None:
         even = seen
     if even > imbalance / UNEVEN and warps <= 1.0:

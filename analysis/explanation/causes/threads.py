@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import gcd, prod
 
@@ -52,9 +52,10 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
     the missing threads' share of the warps' time. Threads that part anew in each round of a loop, by what they find
     there, no order of the work brings together, nor groups of lanes that exchange something in turn; those that walk on
-    alone along what they look up share their walks. Where a warp has rows of few elements, several of them share it,
-    with all that it does for a row. Where threads walk along one table until they have found their place, a search in
-    halves takes as many steps as the table's length has binary digits.
+    alone along what they look up share their walks. Those that leave a walk when its own results say so draw their next
+    item meanwhile, if that brings more than fetching and storing items by few lanes at a time costs. Where a warp has
+    rows of few elements, several of them share it, with all that it does for a row. Where threads walk along one table
+    until they have found their place, a search in halves takes as many steps as the table's length has binary digits.
     """
     if not work.total_executed:
         return
@@ -69,18 +70,35 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     keep[atomics | retries_of(work, atomics)] = 1.0
     keep[elected(work) | _in_groups(work)] = 1.0
     lost = work.executed * (1.0 - keep)
-    searched = _in_halves(work)
+    ends, searched, drawn = _ends_of_rows(work), _in_halves(work), None
+
+    def mostly(rows: Mask) -> bool:
+        return share(lost[rows].sum(), lost.sum()) > MOST_LEAVE
+
+    alone, of_rows = mostly(active * entry < ALMOST_ALONE), mostly(ends)
+
+    def waited_for(walks: Mapping[Loop, slice]) -> bool:
+        """Whether it is mostly there that lanes wait for others of their warp."""
+        rows = np.zeros_like(ends)
+        for way in walks.values():
+            rows[way] = True
+        return not (alone or of_rows) and mostly(rows)
+
+    walked, ended = _walked_on(work), _until_done(work)
+    walked_on = waited_for(walked)
+    until_done = not walked_on and waited_for(ended)
+    walks = walked if walked_on else ended if until_done and not _drawn_from_counters(work) else {}
+    drawn = _refilled(work, keep, walks) if walks else None
     apart = float(lost.sum()) >= 0.02 * work.total_executed
     if searched is not None and searched.fix.keep is not None:
         lost = np.maximum(lost, work.executed * (1.0 - searched.fix.keep))
     elif not apart:
         return
     mean = float(work.threads.sum()) / work.total_executed
-    packed = Fix(keep=keep, resources=dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0))
-    together = Variant("threads of a warp on the same way", packed, most=work.within(keep)) if apart else None
-    ends = _ends_of_rows(work)
-    of_rows = apart and share(lost[ends].sum(), lost.sum()) > MOST_LEAVE
-    ways = together, searched, _rows_in_a_warp(work, ends) if of_rows else None
+    packed = Fix(keep=keep, resources=_of_as_many_lanes(work, keep))
+    name = "threads of a warp on the same way"
+    together = drawn or Variant(name, packed, most=work.within(keep), counted=BELOW_L1)
+    ways = together if apart else None, searched, _rows_in_a_warp(work, ends) if apart and of_rows else None
     most = share(lost @ active, lost.sum()) * entry
     yield Candidate(
         cause="branch_divergence",
@@ -88,15 +106,22 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         change=(
             f"Share out among the threads what one of them does alone: where they part, {most:.1f} of {entry:.0f} are "
             "active."
-            if 2.0 * float(lost[active * entry < ALMOST_ALONE].sum()) > float(lost.sum())
+            if alone
             else f"Give a row fewer lanes (4, 8 or 16, as long as rows are): where they part, for its last elements, "
             f"{most:.1f} of {entry:.0f} are active."
             if of_rows
-            else f"Let several lanes share a walk, or a warp, if it is long: where some walk on, {most:.1f} of "
-            f"{entry:.0f} are active. Sorted by length they would have other neighbours, whose items lie elsewhere."
-            if apart and share(lost[_walked_on(work)].sum(), lost.sum()) > MOST_LEAVE
-            else _how_to_wait_less(work, f"where they part, {most:.1f} of {entry:.0f} are active.")
-            if apart and share(lost[_until_done(work)].sum(), lost.sum()) > MOST_LEAVE
+            else f"Let a lane that is done draw its next item, or several lanes share a walk, a warp if it is long: "
+            f"where some walk on, {most:.1f} of {entry:.0f} are active. Sorted by length they would have other "
+            "neighbours, whose items lie elsewhere."
+            if walked_on
+            else "Let a thread that is done draw its next item from a counter (an atomic of the block or the warp), in "
+            f"one loop over the rounds of all items, while others are still at theirs: where they part, {most:.1f} of "
+            f"{entry:.0f} are active. How many rounds an item takes nothing tells before them, to sort by."
+            if drawn
+            else "Give the counter that threads draw their items from more of them (of several blocks, of the grid): "
+            f"where they part, {most:.1f} of {entry:.0f} are active. At its end some have none, while others are at "
+            "their last one."
+            if until_done
             else f"Let the threads of a warp take the same way: where they part, {most:.1f} of {entry:.0f} are active. "
             "Sort or regroup the work by its branch, or make both sides one computation."
         ),
@@ -109,22 +134,97 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _how_to_wait_less(work: Work, active: str) -> str:
-    """What threads do that are done before others of their warp, in words."""
-    counters = {
-        *np.flatnonzero(work.where(lambda line: line.is_atomic and bool(line.writes)) & work.ran).tolist()
-    }
-    # What is drawn from it says whether there is another item.
-    if any(not counters.isdisjoint(_leaving(work, loop)) for loop in work.code.loops):
-        return (
-            "Give the counter that threads draw their items from more of them (of several blocks, of the grid): "
-            f"{active} At its end some have none, while others are at their last one."
-        )
-    return (
-        "Let a thread that is done draw its next item from a counter (an atomic of the block or the warp), in one loop "
-        f"over the rounds of all items, while others are still at theirs: {active} How many rounds an item takes "
-        "nothing tells before them, to sort by."
+def _drawn_from_counters(work: Work) -> bool:
+    """Whether threads draw their items from a counter: what they get of it says whether there is another one."""
+    counters = work.where(lambda line: line.is_atomic and bool(line.writes)) & work.ran
+    return any(counters[list(_leaving(work, loop))].any() for loop in work.code.loops)
+
+
+def _of_as_many_lanes(work: Work, keep: Array) -> dict[str, float]:
+    """What stays of what goes through L1 and past it where fewer warps have more lanes: no lane asks for less."""
+    passes = dict.fromkeys(L1_PASSES, _passes_of_whole_warps(work, keep))
+    return {**dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0), **passes}
+
+
+# What a warp executes in each round where it draws items for several lanes at once: those that have none are led around
+# and meet the others again, a vote counts them, and what is left is compared; and beside the item's own for each draw,
+# to place a lane among those that draw.
+ASKED = {"alu": 6.0, "cbu": 5.0, "xu": 1.0}
+PLACED = 6.0
+SOME_WAIT = (1, 2, 4, 8, 16)  # lanes without an item for which a warp draws the next ones
+
+
+def _drawn(each: float, walk: float, item: float) -> tuple[float, float, bool]:
+    """Rounds and draws of a warp for as many items as it has lanes, and whether it asks in each round who has none, by
+    the fewest instructions: waiting for more lanes draws for more at once, and leaves more idle.
+
+    Args:
+        each: rounds of an item.
+        walk, item: a warp's instructions of a round, and of what is done once for an item.
+    """
+    ways = []
+    for waiting in SOME_WAIT:
+        turns = each * WARP / (WARP - 0.5 * (waiting - 1))
+        draws = max(1.0, min(turns, WARP / waiting))
+        asking = sum(ASKED.values()) if waiting > 1 else 0.0
+        ways.append((turns * (walk + asking) + draws * (item + PLACED), (turns, draws, waiting > 1)))
+    return min(ways)[1]
+
+
+def _refilled(work: Work, keep: Array, walks: Mapping[Loop, slice]) -> Variant:
+    """Warps whose lanes draw new items while others are at theirs, as many as are resident at once.
+
+    A round is one of all lanes then but for those that wait, until the last items end. Each time that some have waited
+    long enough, what is done once for an item is done for these alone, and waited for. Lanes are at unrelated items:
+    what neighbours share of a sector each of them asks for.
+    """
+    code, executed, mine = work.code, work.executed, work.ran & evaluations(work).by_thread
+    at_once = work.sms * max(1.0, work.resident_warps or 1.0)
+    keep, asked = keep.copy(), 0.0
+    once, apart = np.zeros_like(mine), np.zeros_like(mine)
+    for loop, way in walks.items():
+        if any(loop.first in one and loop != one for one in walks):
+            continue
+        often = rounds(work, loop)
+        entered = float(executed[loop.first]) / often
+        around = [one for one in code.loops_around[loop.first] if one != loop]
+        walk, here = code.within([loop]), code.within([min(around, key=len)]) if around else work.ran
+        item = mine & here & ~walk
+        each = float(work.threads[way.start]) / entered / WARP
+        each += max(0.0, often - each) / max(1.0, entered / at_once)
+        body, of_item = (float(executed[part].sum()) / entered for part in (walk, item))
+        turns, draws, asks = _drawn(each, body / often, of_item)
+        keep[walk] = turns / often
+        keep[way] = np.minimum(1.0, turns * entered / max(1.0, float(executed[way.start])))
+        keep[item] *= draws
+        asked += turns * entered * asks
+        once |= item
+        apart |= mine & (walk | item)
+    loads, stores = work.global_loads, work.where(lambda line: line.is_store and not line.is_atomic)
+    was, alone = work.global_sectors, work.threads * np.maximum(1.0, np.ceil(work.widths / SECTOR))
+    more = np.where(apart, np.maximum(was, alone), was)
+    flows = traffic(work)
+    missed, written = (
+        before * (share(more[some].sum(), was[some].sum()) or 1.0)
+        for before, some in ((flows.missed, loads), (flows.written, stores))
     )
+    waits = np.maximum(
+        1.0,
+        latency.waits(work).get(flow.LONG, 0.0 * was) * (work.warp_cycles or 0.0) / np.maximum(1.0, executed),
+    )
+    fix = Fix(
+        keep=keep,
+        latency=np.where(once & loads, np.maximum(1.0, latency.load_cycles(work) / waits), 1.0),
+        resources={
+            **flows.factors(missed, written, dram_read=flows.dram_read),
+            **dict.fromkeys(L1_PASSES, _passes_of_whole_warps(work, keep)),
+            "l2_atomics": 1.0,
+            "block_launch": min(1.0, at_once / work.launched_warps),
+        },
+        instructions={pipe: each * asked for pipe, each in ASKED.items()},
+    )
+    most = work.within(np.minimum(1.0, keep))
+    return Variant("items drawn by lanes that are done", fix, most=most, counted=BELOW_L1)
 
 
 def _apart_anew(work: Work) -> Array:
@@ -208,9 +308,9 @@ def _leaving(work: Work, loop: Loop) -> set[int]:
     return code.made_of(one for at in leaving for one in code.producers(at, code.sass[at].guard))
 
 
-def _until_done(work: Work) -> Mask:
+def _until_done(work: Work) -> dict[Loop, slice]:
     """Loops that a thread leaves when what its rounds made of one another says so, a chain's end or a state that stays:
-    nothing tells before how many they are.
+    nothing tells before how many they are. With what it does in them until then.
     """
     code = work.code
 
@@ -220,13 +320,15 @@ def _until_done(work: Work) -> Mask:
             for one in _leaving(work, loop).intersection(code.carried(loop))
         )
 
-    found = code.within(loop for loop in code.loops if told_by_rounds(loop))
-    for first, last, turn in ways_around(work):
-        found[first : last + 1] |= _waits(work, first, last, turn)
-    return found
+    ways = (way for way in ways_around(work) if _waits(work, *way))
+    found = {
+        loop: slice(first, last + 1) for first, last, turn in ways if (loop := code.loop_of(turn)) is not None
+    }
+    left = (loop for loop in code.loops if work.ran[loop.first] and told_by_rounds(loop))
+    return found | {loop: slice(loop.first, loop.last + 1) for loop in left}
 
 
-def _walked_on(work: Work) -> Mask:
+def _walked_on(work: Work) -> dict[Loop, slice]:
     """What lanes do in loops that others of their warp have left, each on a way that its own loaded values tell: rounds
     that may change places, as nothing but the sums of all of them goes from one to the next.
     """
@@ -245,7 +347,9 @@ def _walked_on(work: Work) -> Mask:
         used = (use for at in passed_on if floats[at] for use in code.readers[at] if use in loop)
         return bool(led[inside].any()) and {*passed_on}.issuperset(used)
 
-    return code.within(loop for loop in code.loops if walks(loop))
+    return {
+        loop: slice(loop.first, loop.last + 1) for loop in code.loops if work.ran[loop.first] and walks(loop)
+    }
 
 
 def _rows_in_a_warp(work: Work, ends: Mask) -> Variant | None:
@@ -413,14 +517,14 @@ def _all_alike(work: Work) -> Candidate | None:
     )
 
 
-def _passes_of_whole_warps(work: Work, filled: float) -> float:
+def _passes_of_whole_warps(work: Work, filled: Array | float) -> float:
     """What stays of L1's passes where warps are filled: a request of more lanes touches no more lines for each of them
     than now, and none of its own where they share lines.
     """
     if work.program is None:
         return 1.0
     passes, lanes = work.data_passes, np.maximum(work.threads, 1.0)
-    return share(np.sum(passes * np.clip(passes / lanes, filled, 1.0)), passes.sum()) or 1.0
+    return share(np.sum(passes * np.maximum(filled, np.minimum(1.0, passes / lanes))), passes.sum()) or 1.0
 
 
 def _beyond_a_bound(work: Work) -> Candidate | None:
@@ -502,22 +606,26 @@ def _with_effect(work: Work) -> tuple[float, float, float] | None:
     """Threads that store anything, as shares of those launched: at least, at most, and of a warp's lanes. None where it
     is nearly all lanes or half of the warps, or where it is the data that tell which.
 
-    A thread whose number alone keeps it from every store, atomic and exchange need not be launched.
+    A thread whose number alone keeps it from every store and atomic, and from every exchange with those that come to
+    one, need not be launched.
     """
     code, found = work.code, evaluations(work)
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+    executed, launched = np.maximum(1.0, work.executed), float(work.threads[0])
     effects = work.ran & work.where(
         lambda line: (
             line.is_store
             or line.is_atomic
-            or line.opcode in MEET
             or line.instruction_class == "tensor"
             or (line.opcode == "BAR" and VOTES in line.modifiers)
         )
     )
-    launched = float(work.threads[0])
     if switched is None or not switched[effects].any() or not launched or tensor_copies(work).any():
         return None
+    # Lanes that exchange among themselves alone have no part in what others store.
+    meets = work.ran & work.where(lambda line: line.opcode in MEET)
+    if _exchange_among(work.sass[at] for at in np.flatnonzero(meets)) > (switched / executed)[effects].min():
+        effects |= meets
     telling = _who_comes_to(work, effects)
     if code.by_data[telling].any():
         return None
@@ -531,7 +639,7 @@ def _with_effect(work: Work) -> tuple[float, float, float] | None:
         group = code.block_starts[at], line.when, *(code.producers(at, line.guard) if line.guard else ())
         groups[group] = max(groups.get(group, 0.0), float(shares[at]))
     most = sum(groups.values())
-    of_a_warp = float((switched / np.maximum(1.0, work.executed))[effects].max())
+    of_a_warp = float((switched / executed)[effects].max())
     lanes = min(1.0, of_a_warp * float(work.executed[0]) / launched)
     too_many = most > MOST_LEAVE if lanes == 1.0 else most >= ALL_WORK
     return None if too_many else (max(groups.values()), most, lanes)

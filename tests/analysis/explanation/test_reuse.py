@@ -79,8 +79,8 @@ def test_how_many_rounds_a_chain_takes_nothing_tells_before_them(chain: bool) ->
     item = "LDG.E R4, [R6.64] ;" if chain else "IADD3 R4, R4, -0x1, RZ ;"
     code = ("S2R R0, SR_TID.X ;", "IMAD.WIDE R2, R0, 0x4, c[0x0][0x210] ;", "LDG.E R4, [R2.64] ;")
     around = ("IMAD.WIDE R6, R4, 0x4, c[0x0][0x218] ;", item, "ISETP.NE.AND P0, PT, R4, RZ, PT ;")
-    mask = _until_done(made(*code, *around, "@P0 BRA 0x000030 ;", "EXIT ;"))
-    assert mask.tolist() == [False] * 3 + [chain] * 4 + [False]
+    found = _until_done(made(*code, *around, "@P0 BRA 0x000030 ;", "EXIT ;"))
+    assert list(found.values()) == [slice(3, 7)] * chain
 
 
 @pytest.mark.parametrize(
