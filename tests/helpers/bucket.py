@@ -16,7 +16,6 @@ from xml.sax.saxutils import escape
 
 from gemmprof.base.buckets import _opened
 
-
 DENIED = "denied"
 """A bucket that nobody may read."""
 
