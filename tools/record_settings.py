@@ -29,7 +29,6 @@ from recording import ROOT, options_of, table_of, write_block
 
 SETTINGS = ROOT / "tests" / "data" / "settings"
 SOURCES = Path("/tmp/gemmprof-settings")
-KEYS = ("card", "set", "study", "side", "setting")
 TOLD = re.compile(r"[Uu]se (num_warps=\d+)|tl\.range\(\.\.\., (num_stages=\d+)\)(?!, which)")
 """A setting that is told to take; not those that only other accesses would make possible."""
 LOOP = re.compile(r"^(\s+for \w+ in )range\((.+)\):$")
@@ -73,14 +72,14 @@ def told() -> Iterator[Row]:
         for study in json.loads((folder / "studies.json").read_text("utf-8"))["studies"]:
             for side in (study["kernel"], *study["fixes"]) if "triton_" in study["study"] else ():
                 launch = launches(reports(folder) / side["report"])[side["launch"]]
-                of = dict(
-                    zip(KEYS, (folder.name, folder.parent.name, study["study"], side["side"]), strict=False)
-                )
                 for number, finding in enumerate(explain(launch).findings, 1):
                     for setting in TOLD.finditer(finding.change):
-                        name = setting[1] or setting[2]
-                        yield of | {
-                            "setting": name,
+                        yield {
+                            "card": folder.name,
+                            "set": folder.parent.name,
+                            "study": study["study"],
+                            "side": side["side"],
+                            "setting": setting[1] or setting[2],
                             "place": str(number),
                             "told": f"{100.0 * finding.saves:.0f}",
                         }

@@ -246,9 +246,8 @@ def as_records(work: Work) -> Candidate | None:
     """Look-ups at one place in several arrays, or planes of one: each fetches a sector, a record brings all in one."""
     groups: dict[tuple[object, object], list[Form]] = {}
     scattered = _scattered(work)
-    for at, form in ((at, one.form) for at, one in checked_forms(work).items() if scattered[at]):
-        if form.kind == LOOK_UP and form.parameters:
-            groups.setdefault((_index(form), work.code.loop_of(at)), []).append(form)
+    for at, form in _look_ups(work, scattered):
+        groups.setdefault((_index(form), work.code.loop_of(at)), []).append(form)
     keep, looked_up = work.all_kept(), np.zeros_like(scattered)
     asked = left = 0.0
     widest, arrays_of_it = 0, 0
@@ -312,13 +311,19 @@ def as_records(work: Work) -> Candidate | None:
     )
 
 
+def _look_ups(work: Work, rows: Mask) -> Iterator[tuple[int, Form]]:
+    """Those of these accesses that look something up in an array, and what their addresses are made of."""
+    for at, one in checked_forms(work).items():
+        if rows[at] and one.form.kind == LOOK_UP and one.form.parameters:
+            yield at, one.form
+
+
 def _found_first(work: Work, rows: Mask) -> Iterator[tuple[list[int], list[int]]]:
     """Look-ups that find a place (a key's), and those behind them in another array at the place that was found."""
     arrays_of, indices = dict[object, list[int]](), dict[int, set[int]]()
-    for at, form in ((at, one.form) for at, one in checked_forms(work).items() if rows[at]):
-        if form.kind == LOOK_UP and form.parameters:
-            arrays_of.setdefault(form.parameters, []).append(at)
-            indices[at] = _indices(work, at)
+    for at, form in _look_ups(work, rows):
+        arrays_of.setdefault(form.parameters, []).append(at)
+        indices[at] = _indices(work, at)
     for values in arrays_of.values():
         wanted = set[int]().union(*(indices[at] for at in values))
         for keys in arrays_of.values():

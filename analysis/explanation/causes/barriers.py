@@ -381,7 +381,7 @@ def exchanged(work: Work) -> Variant | None:
     ran, warps = work.ran, work.warps_of_block
     held = share(warps * (work.profile.launch.registers_per_thread or 0), REGISTERS_PER_THREAD)
     left = 1 << max(0, math.ceil(math.log2(max(1.0, held))))
-    if left >= warps:
+    if left >= warps or (resident := _resident(work, 0, left)) is None:
         return None
     stores, loads = work.where(_writes_shared) & ran, work.where(_reads_shared) & ran
     part = 0.0 if left == 1 else left / warps
@@ -395,15 +395,12 @@ def exchanged(work: Work) -> Variant | None:
     in_turn = reducing | loads | work.where(lambda line: line.opcode == "SHFL")
     wait = work.attributed.get(flow.WAIT, np.zeros(len(keep)))
     apart = share(wait[in_turn].sum() + left / warps * wait[~in_turn].sum(), wait.sum()) or 1.0
-    blocks = min(
-        work.profile.launch.blocks / work.sms, REGISTERS_PER_SM / WARP / REGISTERS_PER_THREAD * warps / held
-    )
     return Variant(
         f"{amounts.counted(left, 'warp')} a program",
         Fix(
             keep=keep,
             latency=np.where(in_turn, 1.0, left / warps),
-            warps=min(1.0, left * blocks / max(1.0, work.resident_warps or 1.0)),
+            warps=min(1.0, resident),
             reasons={flow.BARRIER: part, flow.WAIT: apart},
             resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(then.sum(), passes.sum())},
         ),
@@ -582,12 +579,14 @@ def _at_work(work: Work) -> Array:
     return at_work.clip(1.0, work.warps_of_block)
 
 
-def _resident(work: Work, more: int) -> float | None:
-    """Factor on an SM's warps where one does a block's work with so many more registers; None where none are left."""
+def _resident(work: Work, more: int, warps: int = 1) -> float | None:
+    """Factor on an SM's warps where so many do a block's work with more registers each; None where none are left."""
     registers = max(1, (work.profile.launch.registers_per_thread or 1) + more)
     if registers > REGISTERS_PER_THREAD:
         return None
-    most = min(work.most_warps, REGISTERS_PER_SM / WARP / registers, work.profile.launch.blocks / work.sms)
+    most = min(
+        work.most_warps, REGISTERS_PER_SM / WARP / registers, warps * work.profile.launch.blocks / work.sms
+    )
     return most / max(1.0, work.resident_warps or 1.0)
 
 

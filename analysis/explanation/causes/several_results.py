@@ -155,8 +155,10 @@ def _walked_together(work: Work) -> Mask:
     """Loops that go from place to place (a search) through which most lanes of a warp go together, as counted."""
     chased = work.code.chased & work.global_loads & work.ran
     apart = chased & ~(work.whole_warps & (work.global_sectors < 2.0 * work.executed))
-    loops = ({work.code.loop_of(at) for at in np.flatnonzero(some).tolist()} for some in (chased, apart))
-    return work.ran & work.code.within(next(loops) - next(loops))
+    searched, parted = (
+        {work.code.loop_of(at) for at in np.flatnonzero(one).tolist()} for one in (chased, apart)
+    )
+    return work.ran & work.code.within(searched - parted)
 
 
 def _used_by_several(work: Work, keep: Array) -> bool:

@@ -70,7 +70,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     keep[atomics | retries_of(work, atomics)] = 1.0
     keep[elected(work) | _in_groups(work)] = 1.0
     lost = work.executed * (1.0 - keep)
-    ends, searched, drawn = _ends_of_rows(work), _in_halves(work), None
+    ends, searched = _ends_of_rows(work), _in_halves(work)
 
     def mostly(rows: Mask) -> bool:
         return share(lost[rows].sum(), lost.sum()) > MOST_LEAVE

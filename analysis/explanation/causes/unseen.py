@@ -28,9 +28,6 @@ from gemmprof.analysis.sections.speed_of_light import HIGH_PERCENT
 from gemmprof.gpu.arch import WARP, has_tensor_cores
 
 WIDE_WORD = 8  # bytes of an FP64 value
-BOUND = (
-    0.8  # of a unit's use, from which on Nsight Compute's own rule (SOLBottleneck) calls a launch bound by it
-)
 HALVINGS = 3  # steps of a sum that shuffles are worth
 SUMS = {"FADD", "DADD", "HADD2", "IADD3", "VIADD", "IMAD"}  # what adds two values up
 HOW = "which index runs along threadIdx.x, store structures as arrays, or go through shared memory."
@@ -148,9 +145,9 @@ def of_the_busiest(work: Work) -> str:
     lines = work.profile.source.instructions
     if work.program is not None or not lines or busiest is None:
         return ""
-    if 100.0 * busiest.share < HIGH_PERCENT:
-        return _of_none(flow.program(lines))
     code = flow.program(lines)
+    if 100.0 * busiest.share < HIGH_PERCENT:
+        return _of_none(code)
     inside = code.within(code.loops)
     there = [line for line, within in zip(code.sass, inside, strict=True) if within]
     if busiest.resource.key == "issue":

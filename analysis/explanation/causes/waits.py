@@ -13,7 +13,6 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes import tensor
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
-from gemmprof.analysis.explanation.causes.tensor import STAGES
 from gemmprof.analysis.explanation.code import flow, latency
 from gemmprof.analysis.explanation.code.address_forms import WIDEST
 from gemmprof.analysis.explanation.code.flow import Loop, reached
@@ -454,7 +453,7 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
     variants, copies = [], work.has("asynchronous copies")
     # As many take turns as it takes until nobody waits, where there is room for them.
     ahead = min(float(math.ceil(part / max(meanwhile, 1e-9))), _buffers(work, np.flatnonzero(tiles).tolist()))
-    turns = 1.0 + max(STAGES - 1.0, ahead)
+    turns = 1.0 + max(tensor.STAGES - 1.0, ahead)
     if copies:
         left = max(0.0, 1.0 - (turns - 1.0) * meanwhile / part)
         copied = replace(_past_registers(work, tiles, left, turns), regular=apart)

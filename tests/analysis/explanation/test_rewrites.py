@@ -27,7 +27,7 @@ from gemmprof.analysis.explanation.causes.arithmetic import (
     turned_loops,
 )
 from gemmprof.analysis.explanation.causes.atomics import global_atomics
-from gemmprof.analysis.explanation.causes.barriers import barriers
+from gemmprof.analysis.explanation.causes.barriers import barriers, exchanged
 from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.reuse import _begins_with_the_last
 from gemmprof.analysis.explanation.causes.shared import (
@@ -2105,6 +2105,13 @@ def test_fewer_warps_of_a_triton_program_are_told_by_their_number() -> None:
         told = explain(study("triton_tag_chains_exponentials_each_step", side)[0]).findings
         (exchange,) = (one for one in told if one.cause == "barriers")
         assert f"num_warps={warps}:" in exchange.change and 0.25 < exchange.saves < 0.6
+
+
+def test_fewer_warps_are_told_where_nobody_counted_registers() -> None:
+    launch = study("triton_tag_chains_exponentials_each_step", "flawed")[0]
+    uncounted = replace(launch, launch=replace(launch.launch, registers_per_thread=None))
+    way = exchanged(work(uncounted))
+    assert way is not None and way.name == "1 warp a program" and 0.5 < way.fix.warps < 1.0
 
 
 @pytest.mark.parametrize(
