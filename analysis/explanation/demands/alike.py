@@ -2,7 +2,8 @@
 
 Each value of some threads in some rounds of the loops (an axis each, the outermost first; of 1 where all have one) has
 a label: of what is loaded its place, of all else what computes it and the labels of what that reads. What has one label
-is one value. What a loop hands on from round to round is each thread's own.
+is one value. What a loop hands on from round to round is each thread's own, and so is all that is made of it: that
+needs no labels.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def once_for_all(work: Work, rows: Sequence[int], axis: str) -> Array:
     if points is None:
         return keep
     found = _Neighbours(work, rows, *points).found
-    keep[list(found)] = _shares([*found.values()], len(points[1]))
+    several = {at: labels for at, labels in found.items() if labels is not None}
+    if several:
+        keep[list(several)] = _shares([*several.values()], len(points[1]))
     turns = work.ran & work.where(lambda line: line.is_branch and bool(line.guard))
     for at in np.flatnonzero(turns).tolist():
         keep[at] = keep[list(work.code.sources(at))].max(initial=0.0) or 1.0
@@ -96,6 +99,12 @@ def _copies(line: Sass) -> bool:
     return not line.guard and (half or line.opcode == "MOV" or "MOV" in line.modifiers)
 
 
+def _together(*labels: Labels | None) -> Labels | None:
+    """Of what is made of several values: a thread's own where one of them is."""
+    known = [one for one in labels if one is not None]
+    return mixed(*known) if len(known) == len(labels) else None
+
+
 class _Neighbours:
     """The labels of what some threads compute, side by side in groups of `OUTPUTS`."""
 
@@ -118,13 +127,13 @@ class _Neighbours:
         self._places: dict[Walked, Callable[[Value], Threads]] = {}
         called = (code.sass[first : last + 1] for first, last in code.functions if work.executed[first])
         self._called = {name for lines in called for line in lines for name in line.writes}
-        self.found: dict[int, Labels] = {}
+        self.found: dict[int, Labels | None] = {}  # None: each thread's own in each round
         for at in self._ran:
             if code.sass[at].writes:
                 made, depth = self._of(at), 1 + len(self._around[at])
-                self.found[at] = made if made.ndim == depth else made.reshape((1,) * depth)
+                self.found[at] = made if made is None or made.ndim == depth else made.reshape((1,) * depth)
 
-    def _of(self, at: int) -> Labels:
+    def _of(self, at: int) -> Labels | None:
         line, code = self._code.sass[at], self._code
         if at in self._rows:
             return mixed(label(line.full), self._numbers(at, checked_forms(self._work)[at].form.address))
@@ -133,7 +142,7 @@ class _Neighbours:
         looked_up = line.is_load and line.space in ("global", "shared") and not self._stored_around(at)
         looked_up &= bool(code.by_data[list(code.of_place(at))].any())
         if exchanged or called or not (looked_up or line.space in ("", "constant")):
-            return self._own(at)
+            return None
         if not code.by_data[at] and _holds_numbers(line.writes[0]):
             return self._numbers(at, values_of(self._work).after(at, line.writes[0]))
         names = [name for name in line.reads if name != line.guard]
@@ -141,13 +150,7 @@ class _Neighbours:
             return self._read(at, names[0])
         if line.guard and code.by_data[list(code.producers(at, line.guard))].any():  # bounds tell of few
             names += [line.guard, line.writes[0]]
-        return mixed(_signature(line), *(self._read(at, name) for name in names))
-
-    def _own(self, at: int) -> Labels:
-        """Of what is each thread's own in each round."""
-        sizes = [self._rounds[loop] for loop in self._around[at]]
-        threads = np.arange(len(self._threads), dtype=np.uint64).reshape(-1, *[1] * len(sizes))
-        return mixed(label(at), threads, np.arange(prod(sizes), dtype=np.uint64).reshape(1, *sizes))
+        return _together(_signature(line), *(self._read(at, name) for name in names))
 
     def _numbers(self, at: int, value: Value) -> Labels:
         walked = tuple((loop.first, self._rounds[loop]) for loop in self._around[at])
@@ -164,12 +167,12 @@ class _Neighbours:
         lines = (self._code.sass[one] for one in inside)
         return any(line.space == self._code.sass[at].space and not line.is_load for line in lines)
 
-    def _read(self, at: int, name: str) -> Labels:
+    def _read(self, at: int, name: str) -> Labels | None:
         """Of what an instruction reads in a register; what a round hands on to the next is each thread's own."""
         code, ran = self._code, self._work.executed
         several = [one for one in code.producers(at, name) if ran[one]]
         if not several or name in self._called or any(one not in self.found for one in several):
-            return self._own(at)
+            return None
         # Ways that few take are edges.
         several = [one for one in several if ran[one] > EDGE_WAYS * ran[several].max()]
         labels = [self._seen(one, at, name) for one in several]
@@ -177,11 +180,13 @@ class _Neighbours:
             turns = (turn for turn in deciding(code, several, at, self._turns) if code.by_data[turn])
             made = {one for turn in turns for one in code.sources(turn) if one in self.found}
             labels += [self._seen(one, at) for one in sorted(made)]
-        return mixed(*labels)
+        return _together(*labels)
 
-    def _seen(self, source: int, at: int, name: str = "") -> Labels:
+    def _seen(self, source: int, at: int, name: str = "") -> Labels | None:
         """What an instruction sees of another's labels, in this register: of loops that are over the last round's."""
         found, mine, its = self.found[source], self._around[at], self._around[source]
+        if found is None:
+            return None
         found = np.asarray(found[:, *(slice(None) if loop in mine else -1 for loop in its)])
         for number, loop in enumerate(mine):
             if loop not in its:
