@@ -66,39 +66,10 @@ from gemmprof.gpu.arch import WARP
 from gemmprof.model import Explanation, Finding, Instances, KernelProfile
 
 SETS = (
-    *(
-        DATA / name / "h200"
-        for name in (
-            "variants",
-            "blind2",
-            "blind3",
-            "blind4",
-            "blind5",
-            "blind6",
-            "blind7",
-            "blind8",
-            "blind9",
-            "blind10",
-            "blind11",
-        )
-    ),
-    DATA / "triton" / "h100",
-    DATA / "blind12" / "h100",
-    DATA / "blind13" / "h100",
-    DATA / "blind2" / "h100",  # more of this set than its other card
-    DATA / "blind14" / "h100",
-    DATA / "blind15" / "h100",
-    DATA / "blind16" / "h100",
-    DATA / "blind17" / "h100",
-    DATA / "blind18" / "h100",
-    DATA / "blind19" / "h100",
-    DATA / "blind20" / "h100",
-    DATA / "blind21" / "h100",
-    DATA / "blind22" / "h100",
-    DATA / "blind23" / "h100",
-    DATA / "blind24" / "h100",
-    DATA / "blind25" / "h100",
+    *(DATA / name / "h200" for name in ("variants", *(f"blind{number}" for number in range(2, 12)))),
+    *sorted(path.parent for path in DATA.glob("*/h100/studies.json")),
 )
+"""Where a study is looked up, the first recording that has it."""
 
 
 class ModelAlone(prediction.Calibration):
