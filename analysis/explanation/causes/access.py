@@ -257,7 +257,9 @@ def as_records(work: Work) -> Candidate | None:
         by_array: dict[object, list[Form]] = {}
         for form in forms:
             by_array.setdefault(form.base if planes else form.parameters, []).append(form)
-        several = [one for one in by_array.values() if len(one) == len(next(iter(by_array.values())))]
+        # Of neighbours in one array (where a row begins and ends) there may be more than fields of a record.
+        often = Counter(map(len, by_array.values())).most_common(1)[0][0]
+        several = [one for one in by_array.values() if len(one) == often]
         if (count := len(several)) < 2:
             continue
         size = 1 << (sum(one[0].width for one in several) - 1).bit_length()
@@ -628,8 +630,9 @@ def gathers(work: Work, rows: Mask) -> Mask:
     found = rows & work.code.chased
     for index, one in checked_forms(work).items():
         by_ways = one.form.kind == UNIFORM and not one.confirmed
-        looked_up = one.form.kind == LOOK_UP and not _in_rows_apart(one.form)
+        looked_up = one.form.kind == LOOK_UP
         found[index] |= rows[index] and (by_ways or looked_up)
+        found[index] &= not _in_rows_apart(one.form)
     return found
 
 

@@ -400,8 +400,13 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     is made as often as now; the place, a fence around the atomic, and the launch of blocks come once a target.
     """
     flows, l2 = traffic(work), (work.profile.device.l2_bytes or 0) / SECTOR
-    rows = bool(_dense(work)[atomics].all())
-    if not ((rows or _computed(work)[atomics].all()) and flows.atomics and l2 and flows.dram_read):
+
+    def mostly(those: Mask) -> bool:
+        """Of most lanes; a count beside each row that is added is added by few."""
+        return 2.0 * float(work.threads[atomics & those].sum()) > float(work.threads[atomics].sum())
+
+    rows = mostly(_dense(work))
+    if not ((rows or mostly(_computed(work))) and flows.atomics and l2 and flows.dram_read):
         return
     # No more targets than sectors that L2 missed, or fetched, for no load; nor than were written back or may be in it.
     hit, read = work.number(metrics.L2_READ_HIT_RATE), work.number(metrics.L2_SECTORS_READ)
@@ -418,7 +423,14 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     # of a product cut along K, whose operands alone are so many.
     others = max(0.0, missed - of_loads) or (0.0 if met or through.any() else missed)
     stays = max(met, min(others, flows.dram_written + l2) / flows.atomics)
-    once = not any(work.code.loop_of(int(at)) for at in np.flatnonzero(atomics))
+    # A thread adds to another target in each round of a loop that these stand in.
+    around = work.code.loops_around
+    once = all(
+        loop.first in checked_forms(work)[at].form.loops
+        for at in np.flatnonzero(atomics).tolist()
+        for loop in around[at]
+        if at in checked_forms(work)
+    )
     if not 0 < stays <= ALL_RANDOM or not once:
         return
     sources = (source for at in np.flatnonzero(atomics).tolist() for source in work.code.of_values(at))

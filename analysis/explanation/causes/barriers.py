@@ -13,7 +13,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.code import flow
-from gemmprof.analysis.explanation.code.address_forms import checked_forms, constant
+from gemmprof.analysis.explanation.code.address_forms import WIDEST, checked_forms, constant
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike, results_of_a_lane
@@ -236,20 +236,24 @@ def _sorted_by_warps(work: Work, waits: _Waits) -> Variant | None:
     Fixed: steps between values of different warps stay, and before each stretch of them all values are handed over.
     """
     exchanges = np.zeros_like(waits.bars)
-    for first, last in itertools.pairwise(np.flatnonzero(waits.bars).tolist()):
-        exchanges[first + 1 : last + 1] = _in_place(work.sass[first + 1 : last])
+    for step in _stretches(work, waits.bars):
+        if _in_place([work.sass[at] for at in step]):
+            exchanges[step[1:]] = True
     bars, moved = exchanges & waits.bars, exchanges & work.where(lambda line: line.space == "shared")
     reads, met = exchanges & work.where(_reads_shared), float(work.executed[bars].sum())
-    own = share(float((work.switched_on * work.widths)[reads].sum()) / WORD, met)  # values of a warp
-    levels = math.log2(max(1.0, own * work.warps_of_block))
-    steps = levels * (levels + 1.0) / 2.0
-    if not met or steps * work.launched_warps != met:
+    words = share(float((work.switched_on * work.widths)[reads].sum()) / WORD, met)  # of a warp
+    met /= work.launched_warps
+    # Beside those of the steps there may be a meeting for each stretch; what is sorted may be records of some words.
+    levels = float(math.floor((math.sqrt(8.0 * met + 1.0) - 1.0) / 2.0))
+    steps, own = levels * (levels + 1.0) / 2.0, 2.0**levels / work.warps_of_block
+    sorts = 2.0**levels >= work.profile.launch.threads_per_block  # of a reduction's steps there are fewer
+    if not sorts or not own <= words <= WIDEST / WORD * own:
         return None
     spans = np.arange(1.0, levels + 1.0)
     between = np.maximum(0.0, spans - math.log2(own))
     stays = float((between + (between > 0.0)).sum()) / steps
     often = float(np.minimum(spans, math.log2(WARP)).sum())  # others lie in registers of one lane
-    shuffled = often * own / WARP * work.launched_warps
+    shuffled = often * words / WARP * work.launched_warps
     keep = np.where(bars | moved, stays, 1.0)
     # Neighbouring lanes have neighbouring words then.
     passes = np.where(moved, keep * np.minimum(work.executed, work.data_passes), work.data_passes)
@@ -276,10 +280,11 @@ def _sorted_by_warps(work: Work, waits: _Waits) -> Variant | None:
 
 
 def _in_place(step: Sequence[Sass]) -> bool:
-    """Whether what lies between two barriers exchanges words: what it reads of shared memory it writes there."""
-    read = sorted((line.operands[1], line.access_bytes) for line in step if _reads_shared(line))
-    left = sorted((line.operands[0], line.access_bytes) for line in step if _writes_shared(line))
-    return bool(read) and read == left and not any(line.space in ("global", "local") for line in step)
+    """Whether what lies between two barriers exchanges words: it writes as much of shared memory as it reads there."""
+    read, left = (
+        sum(line.access_bytes for line in step if of(line)) for of in (_reads_shared, _writes_shared)
+    )
+    return read == left > 0 and not any(line.space in ("global", "local") for line in step)
 
 
 def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
@@ -590,29 +595,39 @@ def _resident(work: Work, more: int, warps: int = 1) -> float | None:
     return most / max(1.0, work.resident_warps or 1.0)
 
 
+def _stretches(work: Work, bars: Mask) -> Iterator[list[int]]:
+    """From each barrier to the next, the one behind it or that of a loop's next round."""
+    places = np.flatnonzero(bars).tolist()
+    yield from ([*range(first, last + 1)] for first, last in itertools.pairwise(places))
+    for loop in work.code.loops:
+        if mine := [at for at in places if at in loop]:
+            yield [*range(mine[-1], loop.last + 1), *range(loop.first, mine[0] + 1)]
+
+
 def _steps(work: Work, bars: Mask) -> Mask:
     """The steps of reductions and scans: short stretches between barriers that read and write shared memory only."""
-    found, places = np.zeros_like(bars), np.flatnonzero(bars).tolist()
-    for first, last in itertools.pairwise(places):
+    found = np.zeros_like(bars)
+    for step in _stretches(work, bars):
         # A loop between two meetings (a search) does more than take another thread's value.
-        whole = not any(first < loop.first and loop.last < last for loop in work.code.loops)
-        if last - first <= STEP and whole and _is_step(work, range(first, last + 1)):
-            found[first : last + 1] = True
+        between = {at for at in step if not bars[at]}
+        whole = not any(between.issuperset(range(loop.first, loop.last + 1)) for loop in work.code.loops)
+        if len(step) <= STEP + 1 and whole and not found[step[-1]] and _is_step(work, step):
+            found[step] = True
     return found
 
 
-def _is_step(work: Work, step: range) -> bool:
+def _is_step(work: Work, step: Sequence[int]) -> bool:
     lines = [work.sass[at] for at in step]
     read = [at for at in step if _reads_shared(work.sass[at])]
     left = sum(line.access_bytes for line in lines if _writes_shared(line))
-    # A step reads one other thread's values beside its own, and leaves as many for the next one.
-    own = {line.operands[0] for line in work.sass if _writes_shared(line)}
-    others = [at for at in read if work.sass[at].operands[1] not in own]
+    # A step reads one other thread's values beside its own, and leaves as many for the next one. What all threads read
+    # alike is a pivot, and nothing that they combine.
+    own, forms = {line.operands[0] for line in work.sass if _writes_shared(line)}, checked_forms(work)
+    alike = {at for at in read if at in forms and forms[at].form.address.uniform}
+    others = [at for at in read if at in alike or work.sass[at].operands[1] not in own]
     if not read or not left or sum(work.sass[at].access_bytes for at in others) > left:
         return False
-    # What all threads read alike is a pivot, and nothing that they combine.
-    forms = checked_forms(work)
-    if others and all(at in forms and forms[at].form.address.uniform for at in others):
+    if others and alike.issuperset(others):
         return False
     return not any(
         line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"

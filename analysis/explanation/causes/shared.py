@@ -28,7 +28,7 @@ from gemmprof.analysis.explanation.demands.work import (
     indexed_constants,
     share,
 )
-from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
+from gemmprof.gpu.arch import LIMITS, REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
 READ_AGAIN = 2.5  # reads of a stored value; a sum by halves reads each twice
@@ -41,7 +41,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     """One pass through the data stage where one suffices for the bytes.
 
     Fixed: wavefronts of shared loads and stores fall to the ideal; a conflicted load returns after the
-    latency of a straight one. No layout keeps apart what loaded values bring together in one table.
+    latency of a straight one. No layout keeps apart what loaded values bring together in one table, but copies do.
     """
     if not work.shared_wavefronts.any():
         return
@@ -51,33 +51,79 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     for index, one in address_forms.checked_forms(work).items():
         at_one_place = isinstance(one.form.address.terms.get((), 0), int)
         random[index] |= one.form.kind == address_forms.LOOK_UP and at_one_place
-    excess = np.where(random, 0.0, work.shared_wavefronts - work.shared_ideal)
-    if float(excess.sum()) < 0.02 * float(work.shared_wavefronts.sum()):
+    beyond = work.shared_wavefronts - work.shared_ideal
+    excess = np.where(random, 0.0, beyond)
+    least = 0.02 * float(work.shared_wavefronts.sum())
+    variants = [] if float(excess.sum()) < least else [_laid_out_anew(work, excess)]
+    met = np.where(random & ~atomic & work.where(lambda line: line.is_load), beyond, 0.0)
+    variants += [] if float(met.sum()) < least else _copies_of_tables(work, met)
+    if not variants:
         return
+    yield Candidate(
+        cause="shared_bank_conflicts",
+        variants=tuple(variants),
+        evidence=(
+            derived(metrics.SHARED_EXCESS, beyond.sum(), "wavefront"),
+            derived("memory_l1_wavefronts_shared", work.shared_wavefronts.sum(), "wavefront"),
+            *work.evidence(metrics.BUSY["l1_data"][0]),
+        ),
+        attributed=np.maximum(excess, met),
+    )
+
+
+def _laid_out_anew(work: Work, excess: Array) -> Variant:
+    """No lane meets another in a bank."""
     worst = int(np.argmax(excess))
     way = work.shared_wavefronts[worst] / max(1.0, work.shared_ideal[worst])
     what = "store" if work.sass[worst].is_store else "load"
-    # What shared accesses take in so many passes each instead of what was counted.
-    cycles = latency.short_cycles(work)
-    straight = cycles - work.practice.wavefront_cycles * excess / np.maximum(work.executed, 1.0)
-    fix = Fix(
-        resources={"l1_data": 1.0 - share(excess.sum(), work.data_passes.sum())},
-        latency=np.where(excess > 0, np.clip(straight / cycles, 0.0, 1.0), 1.0),
-    )
-    yield Candidate(
-        cause="shared_bank_conflicts",
-        variants=(Variant("another layout of the tile", fix),),
+    return Variant(
+        "another layout of the tile",
+        _in_fewer_passes(work, excess),
         change=(
             f"Pad or swizzle the shared array: its worst {what} takes {way:.1f} times the passes that its "
             "bytes need, because threads of a warp meet in one bank."
         ),
-        evidence=(
-            derived(metrics.SHARED_EXCESS, excess.sum(), "wavefront"),
-            derived("memory_l1_wavefronts_shared", work.shared_wavefronts.sum(), "wavefront"),
-            *work.evidence(metrics.BUSY["l1_data"][0]),
-        ),
-        attributed=excess,
     )
+
+
+def _in_fewer_passes(work: Work, excess: Array) -> Fix:
+    """So many wavefronts of each instruction less."""
+    # What shared accesses take in so many passes each instead of what was counted.
+    cycles = latency.short_cycles(work)
+    straight = cycles - work.practice.wavefront_cycles * excess / np.maximum(work.executed, 1.0)
+    return Fix(
+        resources={"l1_data": 1.0 - share(excess.sum(), work.data_passes.sum())},
+        latency=np.where(excess > 0, np.clip(straight / cycles, 0.0, 1.0), 1.0),
+    )
+
+
+def _copies_of_tables(work: Work, met: Array) -> Iterator[Variant]:
+    """Copies of what lanes look up in, each in banks of its own: as many as shared memory holds, so that fewer lanes
+    meet in the banks of each. All blocks fill all of them.
+    """
+    limits = LIMITS.get(work.profile.device.compute_capability)
+    size, found = work.shared_bytes, np.zeros_like(met)
+    for copies in (2, 4, 8, 16, WARP) if limits is not None else ():
+        if limits is None or copies * size > limits.max_shared_memory_per_block:
+            return
+        lanes = WARP // copies
+        then = work.shared_ideal * (address_forms.random_passes(lanes, lanes) - 1.0)
+        found = np.where(met > 0.0, np.maximum(0.0, met - then), 0.0)
+        filled = (copies - 1.0) * size / address_forms.LINE * work.profile.launch.blocks
+        yield Variant(
+            f"{copies} copies of the table",
+            replace(
+                _in_fewer_passes(work, found),
+                instructions={"lsu": filled},
+                passes=filled,
+                shared_bytes=round((copies - 1.0) * size),
+            ),
+            change=(
+                f"Keep {copies} copies of the table that lanes look up in, each in banks of its own (a word's copies "
+                f"side by side, a lane takes that of its number modulo {copies}): lanes meet at random places in a "
+                "bank, which no other layout prevents."
+            ),
+        )
 
 
 def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:

@@ -248,8 +248,8 @@ def _passes(offsets: bytes, lanes: int, width: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def random_passes(lanes: int) -> float:
-    """Passes that so many lanes' words take on average when they lie at random in the banks of shared memory.
+def random_passes(lanes: int, banks: int = BANKS) -> float:
+    """Passes that so many lanes' words take on average when they lie at random in banks of shared memory.
 
     The fullest of the banks is waited for: lanes! / banks**lanes times the coefficient of x**lanes in
     (sum of x**i / i! up to k)**banks is the chance that none holds more than k.
@@ -258,9 +258,9 @@ def random_passes(lanes: int) -> float:
     for most in range(lanes):
         one = np.array([1.0 / factorial(i) for i in range(most + 1)])
         whole = np.ones(1)
-        for _ in range(BANKS):
+        for _ in range(banks):
             whole = np.convolve(whole, one)[: lanes + 1]
-        none_fuller = whole[lanes] * factorial(lanes) / float(BANKS) ** lanes if len(whole) > lanes else 0.0
+        none_fuller = whole[lanes] * factorial(lanes) / float(banks) ** lanes if len(whole) > lanes else 0.0
         expected += 1.0 - none_fuller
     return float(expected)
 

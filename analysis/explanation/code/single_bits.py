@@ -17,8 +17,9 @@ import numpy as np
 
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, UNIFORM, checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import Program, once, reached
+from gemmprof.analysis.explanation.demands.distinct import connected
 from gemmprof.analysis.explanation.demands.footprint import serving
-from gemmprof.analysis.explanation.demands.work import Array, Work, share
+from gemmprof.analysis.explanation.demands.work import Array, Work
 from gemmprof.analysis.opcodes import Sass
 
 BYTE = 8  # bits that a table of 256 entries, or a shift of the word, works out at once
@@ -44,29 +45,26 @@ def one_by_one(work: Work) -> tuple[Array, float, float] | None:
         [at for at in single if not others.isdisjoint(code.sources(at))],
         lambda at: single.intersection(code.readers[at]),
     )
-    begins = [at for at in single if single.isdisjoint(code.sources(at))]
-    if not begins:
-        return None
 
     def onward(at: int) -> list[int]:
         return [use for use in code.readers[at] if ran[use] and _goes_on(code, at, use)]
 
-    made = reached(single, onward)
-    used = {use for at in made for use in code.readers[at] if ran[use]} - made
-    # Neither what a branch tests nor an address is a word that bits are put together in.
-    addresses = any(work.sass[use].is_branch or work.sass[use].is_load for use in used)
-    if addresses or _added_up(code, made, single):
-        return None
-    bits = float(work.executed[begins].sum())
-    together = share(bits, work.executed[list(used)].sum())
-    if together < BYTE:
-        return None
-    # A word that is loaded for one of its bits is loaded for eight.
-    uses = {at: code.readers[at] for at in np.flatnonzero(loads).tolist()}
-    made |= {at for at, by in uses.items() if by and single.issuperset(by)}
-    keep = work.all_kept()
-    keep[list(made | serving(work, made))] = 1.0 / BYTE
-    return keep, bits / BYTE, together
+    keep, bits, words = work.all_kept(), 0.0, 0.0
+    for made in connected(reached(single, onward), code):
+        mine = made & single
+        begins = [at for at in mine if mine.isdisjoint(code.sources(at))]
+        used = {use for at in made for use in code.readers[at] if ran[use]} - made
+        # Neither what a branch tests nor an address is a word that bits are put together in.
+        addresses = any(work.sass[use].is_branch or work.sass[use].is_load for use in used)
+        put, whole = float(work.executed[begins].sum()), float(work.executed[list(used)].sum())
+        if addresses or put < BYTE * whole or not whole or _added_up(code, made, mine):
+            continue
+        # A word that is loaded for one of its bits is loaded for eight.
+        uses = {at: code.readers[at] for at in np.flatnonzero(loads).tolist()}
+        made |= {at for at, by in uses.items() if by and mine.issuperset(by)}
+        keep[list(made | serving(work, made))] = 1.0 / BYTE
+        bits, words = bits + put, words + whole
+    return (keep, bits / BYTE, bits / words) if words else None
 
 
 def _added_up(code: Program, made: set[int], single: set[int]) -> bool:

@@ -466,7 +466,7 @@ def computed_again(work: Work, kinds: frozenset[str]) -> Again:
     )
     loaded = work.global_loads | indexed_constants(work) | work.where(lambda line: line.space == "shared")
     keep, rows, loads, before = np.ones(len(code.sass)), list[int](), 0.0, exchanged_in_rounds(work)
-    for group in _connected({int(at) for at in np.flatnonzero(few)}, code):
+    for group in connected({int(at) for at in np.flatnonzero(few)}, code):
         gone, left = alone(work, group, stays)
         used = [at for at in group if any(ran[use] and use not in gone for use in code.readers[at])]
         used = [at for at in used if in_table[at]]
@@ -575,7 +575,7 @@ def _records(work: Work, values: Iterable[int]) -> float:
     return sum(key[-1] * -(-count // RECORD) for key, count in alike.items())
 
 
-def _connected(rows: set[int], code: Program) -> Iterator[set[int]]:
+def connected(rows: set[int], code: Program) -> Iterator[set[int]]:
     """Those of these instructions together that read one another's results."""
     left = set(rows)
 

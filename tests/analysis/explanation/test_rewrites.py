@@ -509,10 +509,16 @@ def test_parts_of_a_depth_are_added_up_by_fewer_warps() -> None:
     assert one.fix.warps * resident == pytest.approx(whole.resident_warps, rel=0.05)
 
 
-@pytest.mark.parametrize("name", ["moe_combine_atomics", "relax_edges_atomic_always"])
-def test_nothing_is_owned_where_targets_may_be_as_many_or_scattered(name: str) -> None:
-    """Two rows a target cannot be told from one; who adds to a word that was looked up, no target knows."""
-    assert "global_atomics" not in [one.cause for one in detect(work(study(name)[0]))]
+def test_nothing_is_owned_whose_targets_are_scattered() -> None:
+    """Who adds to a word that was looked up, no target knows."""
+    assert "global_atomics" not in [one.cause for one in detect(work(study("relax_edges_atomic_always")[0]))]
+
+
+def test_rows_of_targets_are_counted_where_a_loop_walks_along_them() -> None:
+    """Two experts add to each token's row, piece by piece: half as many sectors came to L2 as were added to."""
+    launch = work(study("moe_combine_atomics")[0])
+    (one,) = global_atomics(launch)
+    assert one.fix.resources["block_launch"] == pytest.approx(0.5, abs=0.01)
 
 
 def test_targets_that_l2_keeps_are_nobodys() -> None:
