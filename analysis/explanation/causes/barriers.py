@@ -243,17 +243,21 @@ def _sorted_by_warps(work: Work, waits: _Waits) -> Variant | None:
     reads, met = exchanges & work.where(_reads_shared), float(work.executed[bars].sum())
     words = share(float((work.switched_on * work.widths)[reads].sum()) / WORD, met)  # of a warp
     met /= work.launched_warps
-    # Beside those of the steps there may be a meeting for each stretch; what is sorted may be records of some words.
-    levels = float(math.floor((math.sqrt(8.0 * met + 1.0) - 1.0) / 2.0))
+    # What is exchanged in the first step may be stored, or in the last one read, before and behind all meetings; beside
+    # those of the steps there may be one for each stretch; what is sorted may be records of some words.
+    levels = float(math.floor((math.sqrt(8.0 * (met + 1.0) + 1.0) - 1.0) / 2.0))
     steps, own = levels * (levels + 1.0) / 2.0, 2.0**levels / work.warps_of_block
-    sorts = 2.0**levels >= work.profile.launch.threads_per_block  # of a reduction's steps there are fewer
-    if not sorts or not own <= words <= WIDEST / WORD * own:
+    # Of a reduction's steps there are fewer.
+    if 2.0**levels < work.profile.launch.threads_per_block or not own <= words <= WIDEST / WORD * own:
         return None
     spans = np.arange(1.0, levels + 1.0)
     between = np.maximum(0.0, spans - math.log2(own))
     stays = float((between + (between > 0.0)).sum()) / steps
     often = float(np.minimum(spans, math.log2(WARP)).sum())  # others lie in registers of one lane
     shuffled = often * words / WARP * work.launched_warps
+    # A thread that exchanges two values now chooses one of two for each of them then; one that has one does so now.
+    threads = work.profile.launch.threads_per_block
+    chosen = OF_AN_EXCHANGE * shuffled * min(1.0, 2.0**levels / threads - 1.0)
     keep = np.where(bars | moved, stays, 1.0)
     # Neighbouring lanes have neighbouring words then.
     passes = np.where(moved, keep * np.minimum(work.executed, work.data_passes), work.data_passes)
@@ -269,7 +273,7 @@ def _sorted_by_warps(work: Work, waits: _Waits) -> Variant | None:
                 **dict.fromkeys(BELOW_L1, 1.0),
                 "l1_data": share(passes.sum(), work.data_passes.sum()),
             },
-            instructions={LSU: shuffled, ALU: OF_AN_EXCHANGE * shuffled},
+            instructions={LSU: shuffled, ALU: chosen},
             passes=shuffled,
         ),
         change=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -56,7 +57,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     least = 0.02 * float(work.shared_wavefronts.sum())
     variants = [] if float(excess.sum()) < least else [_laid_out_anew(work, excess)]
     met = np.where(random & ~atomic & work.where(lambda line: line.is_load), beyond, 0.0)
-    variants += [] if float(met.sum()) < least else _copies_of_tables(work, met)
+    variants += [] if float(met.sum()) < least else _for_look_ups(work, met)
     if not variants:
         return
     yield Candidate(
@@ -97,33 +98,51 @@ def _in_fewer_passes(work: Work, excess: Array) -> Fix:
     )
 
 
-def _copies_of_tables(work: Work, met: Array) -> Iterator[Variant]:
-    """Copies of what lanes look up in, each in banks of its own: as many as shared memory holds, so that fewer lanes
-    meet in the banks of each. All blocks fill all of them.
+def _for_look_ups(work: Work, met: Array) -> Iterator[Variant]:
+    """Records that lanes look up padded, so that they begin in all banks; and copies of what they look up in, each in
+    banks of its own, as many as shared memory holds, so that fewer lanes meet in the banks of each.
     """
-    limits = LIMITS.get(work.profile.device.compute_capability)
-    size, found = work.shared_bytes, np.zeros_like(met)
-    for copies in (2, 4, 8, 16, WARP) if limits is not None else ():
+    limits, size = LIMITS.get(work.profile.device.compute_capability), work.shared_bytes
+    for copies in (1, 2, 4, 8, 16, WARP) if limits is not None else ():
         if limits is None or copies * size > limits.max_shared_memory_per_block:
             return
-        lanes = WARP // copies
-        then = work.shared_ideal * (address_forms.random_passes(lanes, lanes) - 1.0)
-        found = np.where(met > 0.0, np.maximum(0.0, met - then), 0.0)
+        gone = np.maximum(0.0, met - _met_at_random(work, met, copies))
+        # All blocks fill all of them.
         filled = (copies - 1.0) * size / address_forms.LINE * work.profile.launch.blocks
+        fix = replace(
+            _in_fewer_passes(work, gone),
+            instructions={"lsu": filled},
+            passes=filled,
+            shared_bytes=round((copies - 1.0) * size),
+        )
+        meet = "lanes look them up at random, and meet in the few banks that a multiple of their size begins in."
+        if copies == 1:
+            yield Variant("records padded", fix, change=f"Pad records in shared memory by one access of a thread: {meet}")
+            continue
         yield Variant(
             f"{copies} copies of the table",
-            replace(
-                _in_fewer_passes(work, found),
-                instructions={"lsu": filled},
-                passes=filled,
-                shared_bytes=round((copies - 1.0) * size),
-            ),
+            fix,
             change=(
                 f"Keep {copies} copies of the table that lanes look up in, each in banks of its own (a word's copies "
                 f"side by side, a lane takes that of its number modulo {copies}): lanes meet at random places in a "
                 "bank, which no other layout prevents."
             ),
         )
+
+
+def _met_at_random(work: Work, met: Array, copies: int) -> Array:
+    """Wavefronts beyond the ideal of look-ups at random places, of which lanes share out so many copies; all, where one
+    copy of what is looked up already begins in all banks.
+    """
+    found = met.copy()
+    for at in np.flatnonzero(met).tolist():
+        form = address_forms.checked_forms(work)[at].form
+        # Accesses of 16 bytes take half of a warp at a time.
+        groups, slots = 1 + (form.width == address_forms.WIDEST), address_forms.LINE // max(form.width, 4)
+        if copies > 1 or math.gcd(address_forms.record(form), address_forms.LINE) > form.width:
+            passes = address_forms.random_passes(max(1, WARP // groups // copies), max(1, slots // copies))
+            found[at] = max(0.0, groups * passes * work.executed[at] - work.shared_ideal[at])
+    return found
 
 
 def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:

@@ -438,8 +438,9 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     if not work.total_executed or not work.executed[0]:
         return
     ways = _all_alike, _without_effect, _beyond_a_bound, _value_by_value
-    if (found := next(filter(None, (way(work) for way in ways)), None)) is not None:
-        yield found
+    if found := [one for way in ways if (one := way(work)) is not None]:
+        several = (replace(way, change=way.change or one.change) for one in found for way in one.variants)
+        yield replace(found[0], variants=tuple(several))
     else:
         yield from _short_rows(work)
         yield from _masked_off(work)
@@ -629,7 +630,8 @@ def _with_effect(work: Work) -> tuple[float, float, float] | None:
     telling = _who_comes_to(work, effects)
     if code.by_data[telling].any():
         return None
-    in_turn = any(found.loops[at] for at in telling)  # other threads in other rounds
+    # Other lanes in other rounds; what a warp's lanes have alike (a loop's end) tells none of them apart.
+    in_turn = any(found.loops[at] and neighbours_alike(work)[at] < WARP for at in telling)
     rounds_of_all = 1.0 if in_turn else np.maximum(1.0, work.executed / work.executed[0])
     shares = switched / rounds_of_all / launched
     # What stands together in the code has the same threads; of others nobody knows.
