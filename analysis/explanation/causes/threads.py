@@ -75,7 +75,12 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     def mostly(rows: Mask) -> bool:
         return share(lost[rows].sum(), lost.sum()) > MOST_LEAVE
 
-    alone, of_rows = mostly(active * entry < ALMOST_ALONE), mostly(ends)
+    # What one lane does for a row, of several rows as many lanes do at once.
+    single = active * entry < ALMOST_ALONE
+    of_rows = bool((lost[ends] > 0.0).any()) and mostly(ends | single)
+    rows = _rows_in_a_warp(work, ends) if of_rows else None
+    of_rows &= rows is not None or mostly(ends)
+    alone = mostly(single) and not of_rows
 
     def waited_for(walks: Mapping[Loop, slice]) -> bool:
         """Whether it is mostly there that lanes wait for others of their warp."""
@@ -98,7 +103,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     packed = Fix(keep=keep, resources=_of_as_many_lanes(work, keep))
     name = "threads of a warp on the same way"
     together = drawn or Variant(name, packed, most=work.within(keep), counted=BELOW_L1)
-    ways = together if apart else None, searched, _rows_in_a_warp(work, ends) if apart and of_rows else None
+    ways = together if apart else None, searched, rows if apart else None
     most = share(lost @ active, lost.sum()) * entry
     yield Candidate(
         cause="branch_divergence",
