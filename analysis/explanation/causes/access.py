@@ -1039,8 +1039,10 @@ def _narrow(work: Work) -> Mask:
     """Coalesced accesses of less than 16 bytes a thread, where wider ones would ask for the same sectors."""
     widths = work.widths
     beside = _side_by_side(work)
-    # Rows begin anywhere: fewer bytes side by side than two vectors hold no whole one for sure.
-    narrow = beside & (widths * work.threads >= 2 * WIDE * work.executed) & (widths > 0) & (widths < WIDE)
+    # Rows begin anywhere: fewer bytes side by side than two vectors hold no whole one for sure. Of a warp's lanes a few
+    # may leave their bytes alone.
+    bytes_beside = widths * work.threads / np.maximum(work.executed, 1.0)
+    narrow = beside & (bytes_beside >= 2 * GAPLESS * WIDE) & (widths > 0) & (widths < WIDE)
     # Loads that touch every second or third place, and others what lies between: together they fill their sectors.
     for one in arrays(work):
         rows = list(one.rows)
@@ -1050,7 +1052,7 @@ def _narrow(work: Work) -> Mask:
     narrow &= ~work.code.in_order & ~_not_aligned(work)
     narrow &= _with_siblings(work) < WIDE
     narrow &= ~_fragments(work)
-    moved = work.widths * work.executed * work.where(lambda line: line.space == "global")
+    moved = work.global_ideal * work.where(lambda line: line.space == "global")
     if float(moved[narrow].sum()) < 0.1 * float(moved.sum()):
         return np.zeros_like(narrow)  # few beside wide ones: scalars at the side of a vectorised kernel
     return narrow & ~_overlapping(work, narrow)
