@@ -94,6 +94,14 @@ def _single(work: Work) -> set[int]:
     """What leaves a single bit: the only one that anything is made of, or that a mask of one bit lets through."""
     code, sass = work.code, work.sass
     found = {at for at, bits in enumerate(wanted_bits(code)) if (bits & _possible(sass[at])).bit_count() == 1}
+    # The upper half of a shift of 64 bits is no bit on its own: the lower one has the others.
+    shifts = {at: line.operands[2:4] for at, line in enumerate(sass) if line.opcode == "SHF"}
+    lower = {
+        (by, code.producers(at, _bare(word)))
+        for at, (by, word) in shifts.items()
+        if _number(sass[at].operands[1]) != 0
+    }
+    found -= {at for at in found & shifts.keys() if (shifts[at][0], code.producers(at, _bare(shifts[at][1]))) in lower}
     masks = {at for at in range(len(sass)) if _shifts_one(work, at)}
 
     def masked(at: int) -> Iterator[int]:
