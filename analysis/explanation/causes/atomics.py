@@ -44,6 +44,9 @@ MOST_BLOCKS = 256  # along an axis, of which is asked which go to the same place
 # Resources through which all goes that is no atomic, and that stays: but for blocks, which may be fewer then.
 BESIDE = tuple(key for key in BY_KEY if key not in ("block_launch", *ESTIMATED))
 ADDITIONS = frozenset({"FADD", "DADD", "IADD3", "IADD", "HADD2"})  # what atomicAdd does, too
+FUSED = frozenset({"FFMA", "DFMA", "HFMA2"})  # a product added, where what was read is not multiplied
+# What atomicMin and atomicMax do, of floats by their bits.
+EXTREMES = frozenset({"FMNMX", "DMNMX", "HMNMX2", "IMNMX", "VIMNMX"})
 # A sum, too, where the compiler takes another pipe for it; and what takes a half from its word and puts it back.
 _TIMES_ONE = re.compile(r"(?:HFMA2|IMAD)\S* .*, (?:0x1|1, 1), ")
 PACKS = ("PRMT", "LOP3", "SHF", "SEL", "F2F", "F2FP", "MOV", "IMAD.MOV")
@@ -224,11 +227,13 @@ def _ordering(work: Work) -> Mask:
 
 
 def _sums_by_swaps(work: Work) -> dict[int, Loop]:
-    """The compare-and-swaps in global memory of what was read there plus something, each with the loop that makes it
-    again where another thread was first.
+    """The compare-and-swaps in global memory of what was read there plus something, or of the larger of both, each with
+    the loop that makes it again where another thread was first.
     """
     code, sass, found = work.code, work.sass, dict[int, Loop]()
-    adds = work.where(lambda line: line.opcode in ADDITIONS or _TIMES_ONE.match(line.text) is not None)
+    adds = work.where(
+        lambda line: line.opcode in ADDITIONS | EXTREMES or _TIMES_ONE.match(line.text) is not None
+    )
     packs = work.where(lambda line: line.full.startswith((*PACKS, "ISETP")))
     for at in np.flatnonzero(work.ran & work.where(_swaps)).tolist():
         if sass[at].space != "global":
@@ -243,7 +248,17 @@ def _sums_by_swaps(work: Work) -> dict[int, Loop]:
             made = code.producers(at, sass[at].operands[-1])
             parts = reached(made, packed)
             sums = [one for one in parts if one in loop and not packs[one] and not sass[one].space]
-            if sums and adds[sums].all() and all(one in loop for one in made):
+
+            def factors(one: int) -> Iterable[int]:
+                names = (text.lstrip("-|").partition(".")[0] for text in sass[one].operands[1:3])
+                return (by for name in names for by in code.producers(one, name))
+
+            fused = [
+                one
+                for one in sums
+                if sass[one].opcode in FUSED and not any(by in loop for by in factors(one))
+            ]
+            if sums and all(adds[one] or one in fused for one in sums) and all(one in loop for one in made):
                 found[at] = loop
                 break
     return found
@@ -266,12 +281,19 @@ def _added_by_the_memory(work: Work, sums: dict[int, Loop]) -> Variant:
     stays = 1.0 - again / float(work.threads[rows].sum())
     missed = flows.missed * share((work.global_sectors * keep)[work.global_loads].sum(), flows.asked)
     resources = flows.factors(min(flows.missed, missed), flows.written, atomics=stays * flows.atomics)
+    inside = work.code.within(sums.values()) & work.where(lambda line: line.opcode in EXTREMES)
+    how = (
+        "compare: atomicMin and atomicMax take whole numbers, and the bits of floats as such (those of negative ones "
+        "unsigned, the other way round)"
+        if inside.any()
+        else "add: atomicAdd takes float, double, half2 and, from sm_90 on, float2 and float4"
+    )
     return Variant(
         "added by the memory",
         Fix(keep=keep, latency=waits, resources={**resources, "l2_atomics": stays}),
         change=(
-            "Let the memory add: atomicAdd takes float, double, half2 and, from sm_90 on, float2 and float4. Each "
-            f"thread compares and swaps {1.0 / stays:.1f} times a sum, and waits for the answer each time."
+            f"Let the memory {how}. Each thread compares and swaps {1.0 / stays:.1f} times a value, and waits for the "
+            "answer each time."
         ),
         plain=True,
     )

@@ -774,12 +774,26 @@ def test_a_tile_that_is_a_row_grows_no_longer() -> None:
     assert "Give a program 4 rows, or fewer num_warps: " in said.change
 
 
+def test_copies_of_a_table_keep_look_ups_apart() -> None:
+    """Random words of tables in shared memory: as many copies as fit without costing more warps than they bring."""
+    said, (_, came) = found("aes_tables_conflicts", "shared_bank_conflicts"), study("aes_tables_conflicts")
+    assert said.saves == pytest.approx(max(came.values()), abs=0.15)
+    assert {way.name for way in said.variants} >= {"8 copies of the table", "16 copies of the table"}
+
+
+def test_a_walk_in_a_row_of_ones_own_lies_apart() -> None:
+    """A tree says which of a row's features is next: rows lie a line apart, wherever the walk leads."""
+    assert found("forest_nodes_in_four_arrays", "uncoalesced_access").saves > 0.4
+
+
 def test_bins_at_random_do_not_meet() -> None:
     """32 lanes' bins at random take 3.5 passes, each a bank's: nothing to combine in the warp."""
     generator = np.random.default_rng(0)
     thrown = generator.integers(0, 32, (20_000, 32))
     passes = np.mean([np.bincount(row, minlength=32).max() for row in thrown])
     assert random_passes(32) == pytest.approx(float(passes), rel=0.01) and random_passes(1) == 1.0
+    few = np.mean([np.bincount(row // 8, minlength=4).max() for row in thrown[:, :16]])
+    assert random_passes(16, 4) == pytest.approx(float(few), rel=0.01)
     assert "shared_atomics" not in [one.cause for one in explain(study("sound_histogram")[0]).findings]
 
 

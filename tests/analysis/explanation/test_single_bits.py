@@ -84,6 +84,21 @@ def test_few_bits_of_a_word_are_no_such_work() -> None:
     assert one_by_one(launch("IADD3 R6, R4, 0x1, RZ ;")) is None
 
 
+def test_the_upper_half_of_a_wide_shift_is_no_bit() -> None:
+    """A hash's ``h ^ h >> 31`` of 64 bits: what is left of the upper word has a bit, and the lower one the others."""
+    code = []
+    for _ in range(16):
+        code += ["SHF.R.U64 R7, R6, 0x1f, R4 ;", "SHF.R.U32.HI R5, RZ, 0x1f, R4 ;"]
+        code += ["LOP3.LUT R6, R6, R7, RZ, 0x3c, !PT ;", "LOP3.LUT R4, R4, R5, RZ, 0x3c, !PT ;"]
+    assert one_by_one(launch(*code, "LOP3.LUT R6, R6, R4, RZ, 0x3c, !PT ;")) is None
+
+
+def test_bits_put_together_are_told_beside_a_bit_that_is_tested() -> None:
+    test = ("LOP3.LUT R9, R4, 0x1, RZ, 0xc0, !PT ;", "ISETP.NE.AND P1, PT, R9, RZ, PT ;", "@P1 EXIT ;")
+    alone, beside = one_by_one(launch(*parity())), one_by_one(launch(*test, *parity()))
+    assert alone is not None and beside is not None and beside[2] == alone[2]
+
+
 def test_words_that_bits_let_pass_are_the_work_of_each() -> None:
     """Rows whose bit says that they count: the largest of them is found among words."""
     rows = range(16)
