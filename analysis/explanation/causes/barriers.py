@@ -233,7 +233,8 @@ def _sorted_by_warps(work: Work, waits: _Waits) -> Variant | None:
     """A block that sorts its values between barriers (a bitonic network: k (k + 1) / 2 steps for 2**k values): those
     that a warp has itself its lanes exchange through shuffles. None where nothing is such a sort.
 
-    Fixed: steps between values of different warps stay, and before each stretch of them all values are handed over.
+    Fixed: steps between values of different warps stay, and before each stretch of them all values are handed over. Of
+    the others each is a shuffle of every value, and the choice of one of two.
     """
     exchanges = np.zeros_like(waits.bars)
     for step in _stretches(work, waits.bars):
@@ -255,10 +256,7 @@ def _sorted_by_warps(work: Work, waits: _Waits) -> Variant | None:
     stays = float((between + (between > 0.0)).sum()) / steps
     often = float(np.minimum(spans, math.log2(WARP)).sum())  # others lie in registers of one lane
     shuffled = often * words / WARP * work.launched_warps
-    # A thread that exchanges two values now chooses one of two for each of them then; one that has one does so now.
-    threads = work.profile.launch.threads_per_block
-    chosen = OF_AN_EXCHANGE * shuffled * min(1.0, 2.0**levels / threads - 1.0)
-    keep = np.where(bars | moved, stays, 1.0)
+    keep = np.where(exchanges, stays, 1.0)
     # Neighbouring lanes have neighbouring words then.
     passes = np.where(moved, keep * np.minimum(work.executed, work.data_passes), work.data_passes)
     return Variant(
@@ -273,7 +271,7 @@ def _sorted_by_warps(work: Work, waits: _Waits) -> Variant | None:
                 **dict.fromkeys(BELOW_L1, 1.0),
                 "l1_data": share(passes.sum(), work.data_passes.sum()),
             },
-            instructions={LSU: shuffled, ALU: chosen},
+            instructions={LSU: shuffled, ALU: OF_AN_EXCHANGE * shuffled},
             passes=shuffled,
         ),
         change=(
