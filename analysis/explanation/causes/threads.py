@@ -715,9 +715,7 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     loads = work.global_loads & ran & evaluations(work).by_thread
     known = [one for one in arrays(work) if loads[list(one.rows)].any()]
     exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
-    # Rounds that end in such an exchange have a row each; others walk along one.
-    over_rows = [loop for loop in work.code.loops if ran[loop.first]]
-    looping = not all(work.code.within([loop])[exchanges].all() for loop in over_rows)
+    looping = any(ran[loop.first] for loop in work.code.loops)
     unknown = loads.sum() > loads[[row for one in known for row in one.rows]].sum()
     if looping or unknown or not known or not exchanges.any():
         return
@@ -729,7 +727,7 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     if not meets.any() and _exchange_among(work.sass[at] for at in np.flatnonzero(exchanges)) < WARP:
         return  # a warp holds several rows
     threads = work.warps_of_block * WARP if meets.any() else WARP
-    lengths = [(one.block if meets.any() else one.warp) * len(one.rows) / one.asked for one in known]
+    lengths = [one.block if meets.any() else one.warp for one in known]
     elements = max(lengths)
     forms = {row: one.form for row, one in address_forms.checked_forms(work).items()}
     wanted = [
@@ -745,12 +743,10 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     keep = np.where(own, max(part, min(1.0, elements / threads)), part)
     met = set(np.flatnonzero(meets).tolist())
     keep[list(met | serving(work, met))] = 0.0
-    # Of a grid that loops over its rows as many warps are left.
-    warps = 1.0 if over_rows else part
-    launched = work.launched_warps * warps / work.sms
+    launched = work.launched_warps * part / work.sms
     fix = Fix(
         keep=keep,
-        resources={**same_traffic(work, keep), "block_launch": warps},
+        resources={**same_traffic(work, keep), "block_launch": part},
         reasons={BARRIER: 0.0} if meets.any() else {},
         warps=min(1.0, launched / (work.resident_warps or launched)),
     )
