@@ -115,9 +115,15 @@ def _for_look_ups(work: Work, met: Array) -> Iterator[Variant]:
             passes=filled,
             shared_bytes=round((copies - 1.0) * size),
         )
-        meet = "lanes look them up at random, and meet in the few banks that a multiple of their size begins in."
+        meet = (
+            "lanes look them up at random, and meet in the few banks that a multiple of their size begins in."
+        )
         if copies == 1:
-            yield Variant("records padded", fix, change=f"Pad records in shared memory by one access of a thread: {meet}")
+            yield Variant(
+                "records padded",
+                fix,
+                change=f"Pad records in shared memory by one access of a thread: {meet}",
+            )
             continue
         yield Variant(
             f"{copies} copies of the table",

@@ -101,7 +101,11 @@ def _single(work: Work) -> set[int]:
         for at, (by, word) in shifts.items()
         if _number(sass[at].operands[1]) != 0
     }
-    found -= {at for at in found & shifts.keys() if (shifts[at][0], code.producers(at, _bare(shifts[at][1]))) in lower}
+    found -= {
+        at
+        for at in found & shifts.keys()
+        if (shifts[at][0], code.producers(at, _bare(shifts[at][1]))) in lower
+    }
     masks = {at for at in range(len(sass)) if _shifts_one(work, at)}
 
     def masked(at: int) -> Iterator[int]:
