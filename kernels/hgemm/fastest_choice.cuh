@@ -168,6 +168,7 @@ constexpr double EDGE = 0.368;
 // hardly beyond twice that.
 constexpr double FETCH = 11, FETCH_PER_PART = 1.38, L2_BYTES = 4.40e+07;
 constexpr double SPLIT_ROW = 0.00366;  // that the copy engine takes for a row that begins within a sector
+constexpr double SPREAD = 0.6;  // the part of it that rows of A still take where a tile has every second one
 constexpr double KEEP = 0.415;  // between a tile whose sums are kept and the next
 
 struct Choice {
@@ -175,6 +176,7 @@ struct Choice {
     int splits = 1;    // blocks (or pairs) that share every tile
     bool cut = false;  // the last round's tiles are cut into equal pieces, one for each cluster
     bool far = false;  // who share a tile are no cluster, and meet in memory
+    bool second = false;  // a tile has every second row
     double time = 1e300;  // expected, in microseconds
 };
 
@@ -211,6 +213,19 @@ inline double split_rows(int extent, bool along_k, const void* data, std::int64_
     return share * (along_k ? extent : gemmprof::ceil_div(extent, 64) * BK);
 }
 
+// Whether tiles of every second row can compute a problem, and every second row of A begins within a sector, the odd ones:
+// to begin earlier for these adds no step.
+inline bool can_spread(const gemmprof::Gemm& g, const TileFacts& tile) {
+    return !tile.swapped && !tile.smallest && !g.a_transposed && stored_by_copies(g) &&
+           split_rows(2, true, g.a, g.lda) == 1.0 && reinterpret_cast<std::uintptr_t>(g.a) % 32 == 0 &&
+           g.k % BK != 0 && g.k % BK <= BK - gemmprof::CHUNK;
+}
+
+// Rows of tiles, or of pairs.
+inline int tile_rows(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice) {
+    return gemmprof::ceil_div(gemmprof::ceil_div(g.m, 1 + choice.second), tile.bm * tile.pair) << choice.second;
+}
+
 // Of an operand's rows of 128 bytes, those that lie in two lines of L2.
 inline double beyond_lines(const void* data, std::int64_t ld) {
     const std::int64_t from = std::int64_t(reinterpret_cast<std::uintptr_t>(data)) % 128, apart = 2 * ld % 128;
@@ -230,7 +245,7 @@ struct Passing {
 // lines need each line twice: what comes second has to read from memory again. C does, if its writing takes longer than
 // all else and L2 holds little of it: its rows then leave as they came, not between what was there before.
 inline Passing passing(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places, double memory) {
-    const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
+    const int rows = tile_rows(g, tile, choice), columns = gemmprof::ceil_div(g.n, tile.bn);
     const int cluster = tile.pair * choice.splits;
     const double a = 2.0 * g.m * g.k, b = 2.0 * g.n * g.k;
     const double most = choice.splits > 1 ? PASSING_MOST : PASSING_MOST_ALONE;
@@ -260,7 +275,7 @@ inline int band_height(const gemmprof::Gemm& g, const TileFacts& tile, const Cho
 // of a cluster have the same neighbours and the same speed, so those that read the same rows of a large operand side by
 // side stay together. Where it is read once, and no group of SMs has to take more of them than others.
 inline bool in_fours(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places) {
-    const int rows = gemmprof::ceil_div(g.m, tile.bm), columns = gemmprof::ceil_div(g.n, tile.bn), count = rows * columns;
+    const int rows = tile_rows(g, tile, choice), columns = gemmprof::ceil_div(g.n, tile.bn), count = rows * columns;
     const bool once = (rows == 1 || (columns == 1 && g.n > 8)) && 2.0 * g.k * std::max(g.m, g.n) >= PASSING_LEAST;
     return tile.pair == 1 && choice.splits == 1 && !choice.cut && once &&
            gemmprof::ceil_div(count, gemmprof::ceil_div(count, places)) <= MOST_IN_FOURS * places;
@@ -282,20 +297,21 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     const TileFacts& tile = tile_facts[choice.tile];
     const TileTimes& times = card.tiles[choice.tile];
     const gemmprof::Gemm g = seen_by(tile, problem);
-    const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
+    const int rows = tile_rows(g, tile, choice), columns = gemmprof::ceil_div(g.n, tile.bn);
     const std::int64_t count = std::int64_t(rows) * columns, full = count / places, rest = count % places;
     const double rounds = double(full + (rest > 0)), filled = double(count) / places;
     const int parts = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits);
     if (card.launch + filled * parts * times.step >= bound) return 1e300;
     const double at_once = choice.cut ? double(places) : std::ceil(double(count) / rounds);
     const double heat = std::clamp((2.0 * g.m * g.n * g.k - WARM) / (HOT - WARM), 0.0, 1.0);
-    const double split = split_rows(tile.bm, !g.a_transposed, g.a, g.lda) +
+    const double split = (choice.second ? SPREAD : 1.0) * split_rows(tile.bm, !g.a_transposed, g.a, g.lda) +
                          split_rows(tile.bn, g.b_transposed, g.b, g.ldb) / tile.pair;
     const double a_cost = 1.0 + BEYOND_LINE * beyond_lines(g.a, g.lda);
     const double b_cost = 1.0 + BEYOND_LINE * beyond_lines(g.b, g.ldb);
     const int copied = tile.swapped ? tile.bn : gemmprof::ceil_div(tile.bn, 64) * 64;
     const double asked = (a_cost * tile.bm * tile.pair + b_cost * copied) * 2.0 * BK * choice.splits * at_once;
-    const double beyond = std::max(beyond_edge(g.m, tile.bm * tile.pair), beyond_edge(g.n, tile.bn));
+    const int side = gemmprof::ceil_div(g.m, 1 + choice.second);
+    const double beyond = std::max(beyond_edge(side, tile.bm * tile.pair), beyond_edge(g.n, tile.bn));
     const double l2 = asked * (1.0 + (begins_inward(g, choice) ? 0.0 : EDGE * beyond)) / card.from_l2;
     const double steps = parts * all(times.step * (1.0 + heat * times.hot), SPLIT_ROW * split, l2);
     // So many tiles of a block, one after the other.
@@ -383,6 +399,7 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, const C
             if (places == 0) continue;
             consider({tile, splits}, places);
             if (splits == 1 && can_cut(g, facts, places)) consider({tile, 1, true}, places);
+            if (splits == 1 && can_spread(g, facts)) consider({tile, 1, false, false, true}, places);
         }
         if (!facts.far) continue;
         // In memory: as many as there is room for, or fewer that take no longer.

@@ -20,6 +20,13 @@ constexpr bool smallest = TILE::pair == 1 && TILE::stage_bytes <= 16 << 10;
 template <class TILE>
 constexpr bool stores_any = !TILE::swapped || (TILE::bn <= 32 && !smallest<TILE>);
 
+// Tiles that may have every second row of C, those of even and of odd rows in turn. Where rows of A along K are an odd
+// number of 16 bytes apart, either all of a tile's then begin within a sector, which makes them slow, or none does; and
+// those that do are read from 16 bytes earlier on: what lies there reads as zero. Of the smallest tiles what comes before
+// the first copy is all that counts.
+template <class TILE>
+constexpr bool spreads = !TILE::swapped && !smallest<TILE>;
+
 // A schedule, and where the last tiles begin: so far in that they are full. Its bands have a height of their own, and C
 // may pass L2 with the lowest priority.
 struct Places : Schedule {
@@ -27,6 +34,7 @@ struct Places : Schedule {
     int height;
     bool c_passes;
     Divisor by_full;  // tiles of a band's column
+    int second;       // 1: a tile has every second row
 
     __device__ __forceinline__ void place(int index, int& row, int& column) const {
         const int first = by_band.divide(index) * height, high = min(height, rows - first);
@@ -37,11 +45,13 @@ struct Places : Schedule {
     // Where a block's tile begins, `rank` of its pair.
     template <class TILE>
     __device__ __forceinline__ void begin(int tile, int rank, int& row, int& col) const {
-        if constexpr (smallest<TILE>)  // what comes before the first copy is all that counts there
+        if constexpr (smallest<TILE>)
             Schedule::place(tile, row, col);
         else
             place(tile, row, col);
-        row = min((row * TILE::pair + rank) * TILE::bm, last_row), col = min(col * TILE::bn, last_col);
+        const int spread = spreads<TILE> ? second : 0, odd = row & spread;
+        row = min(((row >> spread) * TILE::pair + rank) * TILE::bm, last_row) << spread | odd;
+        col = min(col * TILE::bn, last_col);
     }
 };
 

@@ -18,6 +18,7 @@
 // 5. Tiles of several sizes, of 16 to 192 rows. `choose_schedule` expects the time of each, whole, shared or cut
 //    (fastest_choice.cuh). Those of 16, 32, 96, 160 and 192 rows have A and B in each other's place: wgmma's N, which
 //    need not be a multiple of 64, is then along C's rows. stmatrix transposes such sums on their way to C.
+//    Some tiles may have every second row of C, where that keeps rows of A from beginning within a sector.
 // 6. Weights that are read once do not drive out what L2 holds of others: few rows of A, and each element of B passes
 //    L2 with the lowest priority. So do operands that all blocks of one round read at the same time, and a large C, which
 //    is written in whole rows of tiles, where K is short.
@@ -84,6 +85,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                        (schedule.splits & (schedule.splits - 1)) == 0;
     // Who share a tile leave their sums in memory, or are a cluster's.
     const bool far = shareable<TILE> && schedule.parts != nullptr, near = schedule.splits > 1 && !far;
+    const int spread = spreads<TILE> ? schedule.second : 0;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
@@ -124,7 +126,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     int ahead = 0;
     const auto copy_ahead = [&](int row, int col, int first) {
         const unsigned tile = tiles + ahead * STAGE_BYTES, barrier = full + 8 * ahead;
-        const int k = (first + ahead) * BK;
+        const int k = (first + ahead) * BK - (row & spread) * gemmprof::CHUNK;
         ptx::barrier_expect(barrier, STAGE_BYTES);
         copy_a(tile, row, k, barrier);
         if constexpr (PAIR == 1) copy_b(tile + A::bytes, col, k, barrier);
@@ -189,14 +191,15 @@ __global__ void __launch_bounds__(THREADS, 1)
                 const auto copy_step = [&](int step) {
                     const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
                     const bool begun = !SMALLEST && ahead > 0, mine = COPIERS != 2 || stage % 2 == also;
+                    const int k = step * BK - (row & spread) * gemmprof::CHUNK;
                     if (begun) {
                         --ahead;
                     } else if (mine) {
                         ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
                         ptx::barrier_expect(barrier, STAGE_BYTES);
-                        copy_a(tile, row, step * BK, barrier);
+                        copy_a(tile, row, k, barrier);
                     }
-                    if (PAIR > 1 || (mine && !begun)) copy_b(tile + A::bytes, col, step * BK, barrier);
+                    if (PAIR > 1 || (mine && !begun)) copy_b(tile + A::bytes, col, k, barrier);
                 };
                 // Not unrolled where there are few steps: instructions that no cache holds take longest there.
                 if constexpr (SMALLEST) {
@@ -301,7 +304,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             const auto piece = pieces;
             int row, col;
             schedule.begin<TILE>(piece.tile, pair_rank, row, col);
-            row += group_row, col += group_col;
+            row += group_row << spread, col += group_col;
             some = pieces.next(schedule);
             next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
             if (TILE::kept && some) ptx::barrier_wait(full + 8 * stage, parity);
@@ -347,7 +350,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                     continue;
                 }
             }
-            const int warp_row = row + thread / 32 * 16;
+            const int warp_row = row + (thread / 32 * 16 << spread);
             if constexpr (TILE::kept) {
                 // The other consumer may be here, too, and nothing multiplied: every instruction counts.
                 if (out.alpha != 1.0f)
@@ -369,7 +372,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                     for (int part = 0; part < TILE::store_parts; ++part) {
                         unsigned words[TILE::part_words];
                         pack_sums<T>(words, sums[half] + part * TILE::store_columns / 2, out.alpha);
-                        put(words, warp_row + 64 * half, col + part * TILE::store_columns);
+                        put(words, warp_row + (64 * half << spread), col + part * TILE::store_columns);
                     }
                 }
             }
@@ -478,15 +481,15 @@ const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
     return kernels[four * 4 + gemmprof::half_index(g) * 2 + g.b_transposed];
 }
 
-using Describe = cudaError_t(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& seen, const gemmprof::Gemm& g);
+using Describe = cudaError_t(CUtensorMap (&)[3], bool, const gemmprof::Gemm& seen, const gemmprof::Gemm& g, int apart);
 
-// The tensor maps of A and B, as the tile sees them, and, where the copy engine stores it, C.
+// The tensor maps of A and B, as the tile sees them, and, where the copy engine stores it, C. `apart`: a tile's rows.
 template <class TILE>
-cudaError_t describe(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& seen, const gemmprof::Gemm& g) {
-    if (cudaError_t error = describe_operands<TILE::bm, TILE::bn, TILE::pair>(maps[0], maps[1], seen)) return error;
+cudaError_t describe(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& seen, const gemmprof::Gemm& g, int apart) {
+    if (cudaError_t error = describe_operands<TILE::bm, TILE::bn, TILE::pair>(maps[0], maps[1], seen, apart)) return error;
     if (!bulk) return cudaSuccess;
     constexpr int rows = TILE::swapped ? TILE::store_columns : 16, columns = TILE::swapped ? 16 : TILE::store_columns;
-    return gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, columns, rows);
+    return gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, columns, rows, 2, apart);
 }
 
 #define GEMMPROF_TILE(NAME, ...) describe<NAME>,
@@ -506,11 +509,10 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     const gemmprof::Gemm seen = seen_by(tile, g);
     const bool bulk = choice.splits == 1 && stored_by_copies(g);
     CUtensorMap maps[3] = {};
-    if (cudaError_t error = describe_tile[choice.tile](maps, bulk, seen, g)) return error;
+    if (cudaError_t error = describe_tile[choice.tile](maps, bulk, seen, g, 1 + choice.second)) return error;
 
     const int sharers = tile.pair * choice.splits;
-    const int rows = gemmprof::ceil_div(seen.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(seen.n, tile.bn);
-    const int count = rows * columns;
+    const int rows = tile_rows(seen, tile, choice), columns = gemmprof::ceil_div(seen.n, tile.bn), count = rows * columns;
     // As few clusters as need no more rounds: the SMs that would idle in the last one leave the others a higher clock.
     const int rounds = gemmprof::ceil_div(count, places);
     int clusters = choice.splits > 1 ? count : choice.cut ? places : gemmprof::ceil_div(count, rounds);
@@ -524,13 +526,14 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     const int height = band_height(seen, tile, choice, places);
     schedule.height = height, schedule.by_full = Divisor::of(height), schedule.by_band = Divisor::of(height * columns);
     schedule.by_height = Divisor::of(rows % height == 0 ? height : rows % height);
-    schedule.by_cluster = Divisor::of(sharers), schedule.by_steps = Divisor::of(steps);
+    schedule.second = choice.second, schedule.by_cluster = Divisor::of(sharers), schedule.by_steps = Divisor::of(steps);
     const Passing pass = passing(seen, tile, choice, places, gemmprof::memory_speed(device));
     schedule.bulk = bulk, schedule.a_once = pass.a, schedule.b_once = pass.b, schedule.c_passes = pass.c;
 
     schedule.last_row = schedule.last_col = INT_MAX;
     if (begins_inward(g, choice)) {  // C's columns in eights
-        schedule.last_row = last_begin(seen.m, tile.bm, seen.a_transposed ? seen.lda : tile.swapped ? 8 : 1);
+        const int side = gemmprof::ceil_div(seen.m, 1 + choice.second);
+        schedule.last_row = last_begin(side, tile.bm, seen.a_transposed ? seen.lda : tile.swapped ? 8 : 1);
         schedule.last_col = last_begin(seen.n, tile.bn, !seen.b_transposed ? seen.ldb : tile.swapped ? 1 : 8);
     }
     const int leaving = choice.far || choice.cut ? clusters * sharers * tile.slots : 0;

@@ -55,9 +55,9 @@ struct OperandTile {
     // What 16 steps along K add to a descriptor: 32 bytes of a row, or 16 rows of 128 bytes.
     static constexpr std::uint64_t k16 = ALONG_K ? 32 / 16 : 16 * 128 / 16;
 
-    // The tensor map of a stored matrix.
-    static cudaError_t describe(CUtensorMap& map, const gemmprof::Stored& matrix) {
-        return gemmprof::describe(map, matrix.data, matrix.rows, matrix.columns, matrix.ld, 64, box_rows);
+    // The tensor map of a stored matrix, of which a tile has rows so far `apart`.
+    static cudaError_t describe(CUtensorMap& map, const gemmprof::Stored& matrix, int apart = 1) {
+        return gemmprof::describe(map, matrix.data, matrix.rows, matrix.columns, matrix.ld, 64, box_rows, 2, apart);
     }
 };
 
@@ -110,11 +110,11 @@ __device__ __forceinline__ void store_tile(const float (&sums)[COUNT], int row, 
 
 // The tensor maps of A and B for tiles of TILE_M x TILE_N, whose B is copied by SHARERS blocks.
 template <int TILE_M, int TILE_N, int SHARERS = 1>
-cudaError_t describe_operands(CUtensorMap& map_a, CUtensorMap& map_b, const gemmprof::Gemm& g) {
+cudaError_t describe_operands(CUtensorMap& map_a, CUtensorMap& map_b, const gemmprof::Gemm& g, int apart = 1) {
     const gemmprof::Stored a = gemmprof::stored(g.a, g.m, g.k, g.lda, g.a_transposed);
     const gemmprof::Stored b = gemmprof::stored(g.b, g.k, g.n, g.ldb, g.b_transposed);
     if (cudaError_t error = g.a_transposed ? OperandTile<TILE_M, false>::describe(map_a, a)
-                                           : OperandTile<TILE_M, true>::describe(map_a, a))
+                                           : OperandTile<TILE_M, true>::describe(map_a, a, apart))
         return error;
     return g.b_transposed ? OperandTile<TILE_N, true, SHARERS>::describe(map_b, b)
                           : OperandTile<TILE_N, false, SHARERS>::describe(map_b, b);

@@ -25,15 +25,15 @@ inline TensorMapEncode tensor_map_encode() {
     return encode;
 }
 
-// A stored matrix of elements of so many bytes, 1 or 2, moved in boxes of box_rows x box_columns. Rows of a box are
-// 128, 64 or 32 bytes, XOR-swizzled. What lies outside the matrix reads as zero; a store writes whole 16 bytes, so a
+// A stored matrix of elements of so many bytes, 1 or 2, moved in boxes of box_rows x box_columns, rows that are so far
+// `apart` in the matrix. Rows of a box are 128, 64 or 32 bytes, XOR-swizzled. What lies outside the matrix reads as zero; a store writes whole 16 bytes, so a
 // row that ends within them must not be followed by anything else.
 inline cudaError_t describe(CUtensorMap& map, const void* data, int rows, int columns, std::int64_t ld, int box_columns,
-                            int box_rows, int element_bytes = 2) {
+                            int box_rows, int element_bytes = 2, int apart = 1) {
     const cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(rows)};
     const cuuint64_t strides[] = {cuuint64_t(ld) * unsigned(element_bytes)};
-    const cuuint32_t box[] = {cuuint32_t(box_columns), cuuint32_t(box_rows)};
-    const cuuint32_t steps[] = {1, 1};
+    const cuuint32_t box[] = {cuuint32_t(box_columns), cuuint32_t(box_rows * apart)};
+    const cuuint32_t steps[] = {1, cuuint32_t(apart)};
     const TensorMapEncode encode = tensor_map_encode();
     if (encode == nullptr) return cudaErrorNotSupported;
     const CUtensorMapDataType type =
