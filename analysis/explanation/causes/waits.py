@@ -14,7 +14,7 @@ from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidat
 from gemmprof.analysis.explanation.causes import tensor
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code import flow, latency
-from gemmprof.analysis.explanation.code.address_forms import WIDEST
+from gemmprof.analysis.explanation.code.address_forms import AFFINE, WIDEST, checked_forms
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands import distinct
@@ -249,13 +249,18 @@ def searches(work: Work) -> Iterator[Candidate]:
 
 
 def _searched(work: Work) -> Iterator[tuple[Loop, list[int]]]:
-    """Loops that do nothing but search, with their loads: each finds its place in what the last round found, and the
-    first round's is the same for all threads.
-    """
-    code = work.code
-    alike = ~code.by_data & (distinct.neighbours_alike(work) >= WARP)
+    """Loops that do nothing but search, with their loads: the first round's place is the same for all threads."""
+    alike = ~work.code.by_data & (distinct.neighbours_alike(work) >= WARP)
     for axis in range(len(AXES)):
         alike &= distinct.same_along(work, axis)
+    return ((loop, loads) for loop, loads, starts in _led_on(work) if alike[[*starts]].all())
+
+
+def _led_on(work: Work) -> Iterator[tuple[Loop, list[int], set[int]]]:
+    """Loops that only go from place to place, with their loads, each of which finds its place in what the last round
+    found, and what the first round begins with.
+    """
+    code = work.code
     for loop in code.loops:
         inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
         accesses = {at for at in inside if work.sass[at].space not in ("", "constant")}
@@ -271,8 +276,48 @@ def _searched(work: Work) -> Iterator[tuple[Loop, list[int]]]:
         handed = [code.producers(at, name) for at in inside for name in work.sass[at].reads]
         starts = {one for several in handed if any(two in loop for two in several) for one in several}
         starts = {one for one in starts if one not in loop and work.executed[one]}
-        if alone and alike[[*starts]].all():
-            yield loop, [*accesses]
+        if alone:
+            yield loop, [*accesses], starts
+
+
+def chains(work: Work) -> Iterator[Candidate]:
+    """Enough bytes in flight: links that each thread follows from a place of its own to the end, one load behind the
+    other, although those that it comes through follow the same ones. So links are doubled: each round they lead twice
+    as far.
+
+    Fixed: of the rounds stays the binary logarithm, and one that changes nothing, each with a load of a thread's own
+    link, of the one that it leads to, and a store; and a launch, or a meeting of those that have links in common.
+    """
+    keep, forms, longest, doubled = work.all_kept(), checked_forms(work), 0.0, 0.0
+    for loop, loads, starts in _led_on(work):
+        links = {forms[at].form.parameters for at in loads if at in forms}
+        before = [
+            at for at in work.code.made_of(starts) | starts if work.sass[at].is_load and work.sass[at].space
+        ]
+        before = [at for at in before if work.sass[at].space != "constant"]
+        own = [forms[at].form for at in before if at in forms and forms[at].confirmed]
+        follows = len(loads) == 1 and all(one.parameters in links and one.kind == AFFINE for one in own)
+        now, each = rounds(work, loop), 3.0 * (1.0 + math.log2(max(2.0, rounds(work, loop))))
+        if follows and own and len(own) == len(before) and each < now:
+            keep[loop.first : loop.last + 1] = each / now
+            longest, doubled = max(longest, now), max(doubled, each / 3.0)
+    if not longest:
+        return
+    yield Candidate(
+        cause="memory_latency",
+        variants=(Variant("links doubled", Fix(keep=keep), most=work.within(keep), up_to=True),),
+        change=(
+            "Double the links: let each place lead where the place leads that it leads to, "
+            f"{doubled:.0f} times over, in shared memory if links stay there. Each thread follows up to {longest:.0f} "
+            "of them to the end now, one load behind the other."
+        ),
+        evidence=(
+            derived("links that a warp's longest way has", longest),
+            *work.evidence(metrics.stalled_per_issue("long_scoreboard"), metrics.GLOBAL_LOAD_HIT_RATE),
+        ),
+        attributed=np.where(keep < 1.0, work.attributed_total, 0.0),
+        least=0.03,
+    )
 
 
 def _delivering(work: Work) -> float:

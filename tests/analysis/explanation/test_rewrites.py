@@ -36,6 +36,7 @@ from gemmprof.analysis.explanation.causes.shared import (
 )
 from gemmprof.analysis.explanation.causes.tensor import mma_macs, stages
 from gemmprof.analysis.explanation.causes.threads import _drawn, _in_groups, branch_divergence, idle_threads
+from gemmprof.analysis.explanation.causes.waits import chains
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
     LOOK_UP,
@@ -784,6 +785,16 @@ def test_copies_of_a_table_keep_look_ups_apart() -> None:
 def test_a_walk_in_a_row_of_ones_own_lies_apart() -> None:
     """A tree says which of a row's features is next: rows lie a line apart, wherever the walk leads."""
     assert found("forest_nodes_in_four_arrays", "uncoalesced_access").saves > 0.4
+
+
+def test_links_that_threads_follow_from_their_own_place_are_doubled() -> None:
+    """Every node's thread walks to its root: what the others have found on the way is theirs, too."""
+    said, (launch, came) = found("find_roots_long_chains", "memory_latency"), study("find_roots_long_chains")
+    assert said.saves == pytest.approx(came["doubling"], abs=0.12)
+    # Where a table's buckets begin, or one root for all, no place is a thread's own.
+    assert list(chains(work(launch)))
+    for other in ("join_probe_linked_chains", "binary_search_one_at_a_time", "huffman_bit_by_bit"):
+        assert not list(chains(work(study(other)[0])))
 
 
 def test_bins_at_random_do_not_meet() -> None:
