@@ -73,7 +73,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     )
     yield Candidate(
         cause="instruction_latency",
-        variants=(Variant("four chains", fix),),
+        variants=(Variant("four chains", fix, most=work.within(np.where(arithmetic, 0.0, 1.0))),),
         change=(
             "Let a thread take several neighbouring values and add them up first: each step of a scan through shuffles "
             "waits for the one before it, and lanes scan one sum for all of them then."
