@@ -16,7 +16,7 @@ from functools import reduce
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant
 from gemmprof.analysis.explanation.causes.access import piece_by_piece
-from gemmprof.analysis.explanation.causes.barriers import exchanged, selected
+from gemmprof.analysis.explanation.causes.barriers import fewer_warps, hand_over_sums, selected
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
 from gemmprof.analysis.explanation.causes.threads import FILLED, filled_lanes
 from gemmprof.analysis.explanation.causes.unseen import of_the_busiest
@@ -164,7 +164,9 @@ def _of_exchanges(work: Work, everything: Sequence[Candidate]) -> Iterator[Candi
     if (conflicts is None and meetings is None) or work.warps_of_block == 1 or work.products.any():
         yield from everything
         return
-    ways = tuple(filter(None, (exchanged(work), selected(work))))
+    alone = fewer_warps(work) if meetings is None else None
+    known = conflicts is not None or hand_over_sums(work)
+    ways = tuple(filter(None, (alone, selected(work) if known else None)))
     for one in everything:
         if one is meetings and ways:
             # The program's work is dealt out anew: what is wrong with it comes first.

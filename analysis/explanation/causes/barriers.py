@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,11 +15,12 @@ from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidat
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.address_forms import WIDEST, checked_forms, constant
 from gemmprof.analysis.explanation.code.flow import reached
+from gemmprof.analysis.explanation.code.live import live_registers, live_results
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike, results_of_a_lane
 from gemmprof.analysis.explanation.demands.footprint import WORD, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import ALU, LSU
-from gemmprof.analysis.explanation.demands.time_model import Fix
+from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, specialised
 from gemmprof.analysis.opcodes import Sass
@@ -73,10 +74,10 @@ def barriers(work: Work) -> Iterator[Candidate]:
     row that a block reduces a warp takes, as long as registers hold its values. A block that sorts exchanges between
     different warps' values as now, and all others through shuffles. Where threads work with one another's values round
     by round, a warp does the block's work: values in registers, which have no addresses, a shuffle for each that
-    another lane has, and what depends on no thread once for all values. In Triton, where what warps exchange of their
-    sums meets in banks, a warp has the program: no stores, no meetings, a shuffle for a load. What lanes reduce in each
-    round, of which nothing is wanted but the sum or the extreme of all rounds, they reduce once: of the exchanges one
-    round's stay.
+    another lane has, and what depends on no thread once for all values. In Triton, where warps reduce together what
+    each has reduced, fewer warps have the program (`fewer_warps`), down to one that meets nobody. What lanes reduce in
+    each round, of which nothing is wanted but the sum or the extreme of all rounds, they reduce once: of the exchanges
+    one round's stay.
     """
     found, once = list(_of_meetings(work)), _reduced_once(work)
     if once is not None:
@@ -115,7 +116,9 @@ def _of_meetings(work: Work) -> Iterator[Candidate]:
     else:
         # The warps reduce by themselves, and meet to put their sums together.
         exchanges = work.where(lambda line: line.opcode == "SHFL" or line.space == "shared")
-        for alone in _warp_for_row(work, found, (exchanges | found.bars) & work.ran):
+        steps = (exchanges | found.bars) & work.ran
+        alone = fewer_warps(work) if compiled_by_triton(work) else _warp_for_row(work, found, steps)
+        if alone is not None:
             yield Candidate(
                 cause="barriers",
                 variants=(alone,),
@@ -207,10 +210,10 @@ def _meetings(work: Work, waits: _Waits) -> Iterator[Candidate]:
         instructions={LSU: shuffled * rounds},
     )
     name = "shuffles within the warp" if reduces else "one barrier a step"
-    rows = _warp_for_row(work, waits, steps) if reduces else ()
+    rows = _warp_for_row(work, waits, steps) if reduces and not compiled_by_triton(work) else None
     # Of a scan each thread takes a result of its own, as of no other step.
     own = reduces and _scans(work, steps & work.ran, work.switched_on)
-    alone = (*rows, *filter(None, [None if own else _warp_for_block(work)]))
+    alone = filter(None, (rows, None if own else _warp_for_block(work)))
     how = f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. " + (
         "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
         if reduces
@@ -289,7 +292,7 @@ def _in_place(step: Sequence[Sass]) -> bool:
     return read == left > 0 and not any(line.space in ("global", "local") for line in step)
 
 
-def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
+def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Variant | None:
     """A warp for the row of values that a block reduces now.
 
     What is done for each value stays, in full warps; what all threads do alike is done by one warp in place of all,
@@ -297,7 +300,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
     """
     code, launch, warps = work.code, work.profile.launch, work.warps_of_block
     if warps == 1:
-        return
+        return None
     ran, lanes, stores = work.ran, work.switched_on, work.where(_writes_shared)
     shuffles = steps & work.where(lambda line: line.opcode == "SHFL")
     met = WARP * float(work.executed[steps & waits.bars].sum())
@@ -308,14 +311,14 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
         one_value = _of_places(work, neighbours_alike(work))
         whole = float((lanes / one_value)[steps & stores].sum()) > by_warps
         if whole or work.products.any():
-            return
+            return None
     elif 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:
-        return  # most threads read in every step: a sort, or a scan
+        return None  # most threads read in every step: a sort, or a scan
     if _scans(work, steps & ran, lanes):
-        return
+        return None
     loads = work.global_loads & ran & evaluations(work).by_thread
     if not loads.any():
-        return
+        return None
     others, of_values = ran & ~steps, np.zeros_like(loads)
     places = np.flatnonzero(loads).tolist()
     of_values[list(reached(places, lambda at: [use for use in code.readers[at] if others[use]]))] = True
@@ -340,8 +343,8 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
     together = np.where(alone, np.maximum(1.0, keep * warps), 1.0)
     words = int(work.widths[alone].sum()) // 4
     if (resident := _resident(work, (warps - 1) * words)) is None:
-        return
-    yield Variant(
+        return None
+    return Variant(
         "a warp a row",
         Fix(
             keep=keep,
@@ -351,9 +354,8 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
             warps=min(1.0, resident),
         ),
         change=(
-            f"[Give the row that a block of {warps} warps works on to one warp|Use num_warps=1]: it reduces through "
-            f"shuffles, meets nobody, and what all {warps} warps do alike is done once.[ Several such warps make a "
-            "block.|]"
+            f"Give the row that a block of {warps} warps works on to one warp: it reduces through shuffles, meets "
+            f"nobody, and what all {warps} warps do alike is done once. Several such warps make a block."
         ),
         plain=True,
     )
@@ -379,44 +381,113 @@ def _scans(work: Work, steps: Mask, lanes: Array) -> bool:
     )
 
 
-def exchanged(work: Work) -> Variant | None:
-    """Fewer warps for a program, where what meets in banks is mostly what warps hand one another of what they computed
-    (a reduction, a sort): one, or as few as have registers for what all hold now. What a thread holds it reduces before
-    lanes do, so that each warp shuffles as often as now; of one warp, values that come from another come by a shuffle,
-    stores and meetings are gone.
+def fewer_warps(work: Work) -> Variant | None:
+    """Fewer warps for a program of Triton's whose warps hand one another what each has reduced (`_handed_over`), down
+    to one; as few as have registers for what all hold now.
+
+    What a thread holds it reduces before lanes do: each warp exchanges as often as now, and of one warp nothing passes
+    through shared memory but what changes its layout. A thread has all values of those that go, side by side: their
+    loads and sums wait at once. What all warps do alike fewer do; programs fill an SM as its registers and places for
+    blocks allow, and start at the rate at which blocks do.
     """
-    ran, warps = work.ran, work.warps_of_block
-    held = share(warps * (work.profile.launch.registers_per_thread or 0), REGISTERS_PER_THREAD)
-    left = 1 << max(0, math.ceil(math.log2(max(1.0, held))))
-    if left >= warps or (resident := _resident(work, 0, left)) is None:
+    handed = _handed_over(work)
+    if handed is None or work.products.any():
         return None
-    stores, loads = work.where(_writes_shared) & ran, work.where(_reads_shared) & ran
-    part = 0.0 if left == 1 else left / warps
-    keep = work.all_kept()
-    reducing = _reducing(work)
-    keep[reducing] = left / warps
-    keep[stores | work.barriers] = part
-    passes = work.data_passes
-    then = np.where(loads, np.minimum(passes, work.executed), passes * keep)
-    # A thread has as many more values of its own under way; lanes reduce no more of them at once than now.
-    in_turn = reducing | loads | work.where(lambda line: line.opcode == "SHFL")
+    moved, reduced = handed
+    code, ran, warps, launch = work.code, work.ran, work.warps_of_block, work.profile.launch
+    shuffles, shared = _reductions(work), work.where(lambda line: line.space == "shared")
+    results = np.minimum(*(results_of_a_lane(work, way) for way in (True, False)))
+    # Where a program leaves one result, what is made of what warps exchange is alike in all of them.
+    leaves = work.where(lambda line: line.space == "global" and not line.is_load) & ran
+    if (work.switched_on[leaves] <= SUMS_OF_A_WARP * work.executed[leaves]).all():
+        exchanges = ran & (shuffles | shared | work.barriers)
+        loads = np.flatnonzero(work.global_loads & ran).tolist()
+        own = reached(loads, lambda at: [use for use in code.readers[at] if ran[use] and not exchanges[use]])
+        behind = reached(
+            np.flatnonzero(exchanges).tolist(), lambda at: [use for use in code.readers[at] if ran[use]]
+        )
+        results[list(behind - own)] = 1.0
+    results[(shuffles & ~reduced) | (shared & ~moved)] = warps
+    results[reduced | moved | work.barriers] = 1.0
+    lives = np.array(live_registers(code))[ran]
+    values = np.array(live_results(code, frozenset(np.flatnonzero(ran & (results > 1.0)).tolist())))[ran]
+    most = REGISTERS_PER_THREAD - (launch.registers_per_thread or int(lives.max(initial=0)))
+    counts = [1 << power for power in range((warps - 1).bit_length())]
+    needed = {left: int((lives + (warps / left - 1.0) * values).max() - lives.max()) for left in counts}
+    left = next((left for left, more in needed.items() if more <= most), None)
+    if left is None:
+        return None
+    times = warps / left
+    keep = np.maximum(1.0, results.clip(1.0, warps) / left) / times
+    at_once = np.minimum(1.0, 1.0 / (times * keep))
+    if left == 1:
+        keep[moved | work.barriers] = 0.0
     wait = work.attributed.get(flow.WAIT, np.zeros(len(keep)))
-    apart = share(wait[in_turn].sum() + left / warps * wait[~in_turn].sum(), wait.sum()) or 1.0
+    passes, starting = work.data_passes, work.loads.get("block_launch")
+    resident = 1.0 / times  # as many programs
+    if launch.registers_per_thread:
+        there = min(held(work, needed[left], 0, warps // left), left * launch.blocks / work.sms)
+        resident = there / held(work, 0, 0)
     return Variant(
         f"{amounts.counted(left, 'warp')} a program",
         Fix(
             keep=keep,
-            latency=np.where(in_turn, 1.0, left / warps),
-            warps=min(1.0, resident),
-            reasons={flow.BARRIER: part, flow.WAIT: apart},
-            resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(then.sum(), passes.sum())},
+            latency=at_once,
+            warps=resident,
+            reasons={
+                flow.BARRIER: 0.0 if left == 1 else 1.0 / times,
+                flow.WAIT: share(wait @ (keep * at_once), wait @ keep),
+            },
+            resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(passes @ keep, passes.sum())},
         ),
         change=(
             f"Use num_warps={left}: what is reduced or sorted across warps passes through shared memory and waits for "
             "all of them."
         ),
+        bound=1.0 - (starting.share if starting is not None else 0.0),
         plain=True,
     )
+
+
+def _handed_over(work: Work) -> tuple[Mask, Mask] | None:
+    """What Triton's warps hand one another of what each has reduced, through shared memory, and the shuffles that
+    reduce it; None where nothing is.
+
+    Between two meetings lanes load what each warp left and reduce that; they leave the result, which all load behind
+    the next meeting. What is loaded and not reduced at once changes its layout.
+    """
+    code, ran, sass = work.code, work.ran, work.sass
+    shuffles, step = _reductions(work), np.cumsum(work.barriers)
+    stores, loads = work.where(_writes_shared) & ran, work.where(_reads_shared) & ran
+    if work.warps_of_block == 1 or not compiled_by_triton(work):
+        return None
+
+    def moved_on(at: int) -> list[int]:
+        passing = (use for use in code.readers[at] if ran[use] and not sass[use].space)
+        return [use for use in passing if shuffles[use] or sass[use].full.startswith(HANDS_ON)]
+
+    def combined(at: int) -> bool:
+        return bool(shuffles[list(reached([at], lambda one: () if shuffles[one] else moved_on(one)))].any())
+
+    combining = step[[at for at in np.flatnonzero(loads).tolist() if combined(at)]]
+    if not len(combining):
+        return None
+    left, taken = stores & np.isin(step, combining - 1), loads & np.isin(step, combining)
+    moved = left | taken | (stores & np.isin(step, combining)) | (loads & np.isin(step, combining + 1))
+    reduced = np.zeros_like(ran)
+    for begin, onward in ((left, code.sources), (taken, code.readers.__getitem__)):
+
+        def reducing(at: int, onward: Callable[[int], Iterable[int]] = onward) -> list[int]:
+            return [one for one in onward(at) if ran[one] and _passes_on(sass[one])]
+
+        reduced[list(reached(np.flatnonzero(begin).tolist(), reducing))] = True
+    return moved, reduced & shuffles
+
+
+def hand_over_sums(work: Work) -> bool:
+    """Whether a lane of each warp leaves in shared memory what its warp has reduced, and no lane its own values."""
+    stores = work.where(_writes_shared) & work.ran
+    return float(work.switched_on[stores].sum()) <= SUMS_OF_A_WARP * float(work.executed[stores].sum())
 
 
 def selected(work: Work) -> Variant | None:
@@ -524,6 +595,11 @@ def _reducing(work: Work) -> Mask:
     return shuffles
 
 
+def _reductions(work: Work) -> Mask:
+    """The same, and what reduces the values of a warp's lanes at once."""
+    return _reducing(work) | (work.where(lambda line: line.opcode == "REDUX") & work.ran)
+
+
 def _warp_for_block(work: Work) -> Variant | None:
     """A block's values in the registers of one warp, where its threads work them out of one another's step by step.
 
@@ -586,14 +662,12 @@ def _at_work(work: Work) -> Array:
     return at_work.clip(1.0, work.warps_of_block)
 
 
-def _resident(work: Work, more: int, warps: int = 1) -> float | None:
-    """Factor on an SM's warps where so many do a block's work with more registers each; None where none are left."""
+def _resident(work: Work, more: int) -> float | None:
+    """Factor on an SM's warps where one does a block's work with more registers; None where none are left."""
     registers = max(1, (work.profile.launch.registers_per_thread or 1) + more)
     if registers > REGISTERS_PER_THREAD:
         return None
-    most = min(
-        work.most_warps, REGISTERS_PER_SM / WARP / registers, warps * work.profile.launch.blocks / work.sms
-    )
+    most = min(work.most_warps, REGISTERS_PER_SM / WARP / registers, work.profile.launch.blocks / work.sms)
     return most / max(1.0, work.resident_warps or 1.0)
 
 

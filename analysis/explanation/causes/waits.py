@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands import distinct
 from gemmprof.analysis.explanation.demands.footprint import AXES, WORD, rounds
-from gemmprof.analysis.explanation.demands.resources import OF_AN_SM
+from gemmprof.analysis.explanation.demands.resources import ALU, LSU, OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import LINK, Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
@@ -37,6 +37,9 @@ AHEAD = 0.35
 FULL_CACHE_BYTES = 24 * 1024
 UNROLLED = (2, 4, 8, 16)  # rounds that ptxas takes at once, and a loop of single ones for the rest
 COPIED = 4.0  # bytes of a thread that an asynchronous copy takes at least (cp.async, PTX ISA)
+# Instructions that Triton 3.6 writes beside where a loop copies ahead, for 9.0: in each round (waits, places in the
+# buffer, whether there is a round to copy), and for each load; of loops of one to eight loads.
+OF_A_ROUND, OF_A_COPY = 24.0, 2.0
 
 
 def instruction_latency(work: Work) -> Iterator[Candidate]:
@@ -136,11 +139,12 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     Fixed: of the waits for global, local and texture loads (atomics excluded) as much stays as there are loads
     under way now for each one then: as many as registers hold without costing the SM a warp, as there are rounds,
     and as it takes until the rest of its work keeps a warp as busy; no more of the time than the memory does not
-    deliver in. Where they stand in no loop, as many fewer threads start. Where a block fills a tile, meets, uses it
-    and meets again, several tiles take turns: no unit idles because all warps copy. Where they wait for the link to
-    the host's memory: loads wait no longer than for the GPU's own. A search whose first step is the same for all
-    threads begins from a table (`searches`): one look-up takes the place of as many steps as L1 holds starts for, and
-    what L1 had not of these is not fetched.
+    deliver in. In a loop of Triton's a variable carries the next round; further ones are copied to shared memory, with
+    what each round does for that. Where they stand in no loop, as many fewer threads start. Where a block fills a tile,
+    meets, uses it and meets again, several tiles take turns: no unit idles because all warps copy. Where they wait for
+    the link to the host's memory: loads wait no longer than for the GPU's own. A search whose first step is the same
+    for all threads begins from a table (`searches`): one look-up takes the place of as many steps as L1 holds starts
+    for, and what L1 had not of these is not fetched.
     """
     waits = work.attributed.get(flow.LONG)
     if waits is None:
@@ -158,28 +162,39 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         yield _copied_in_turn(work, awaited, in_turn, waits)
         return
     now = latency.under_way(work, loads)
-    under_way = share((now * waits)[loads].sum(), part) or 1.0
-    # As many as registers hold, and no more than it takes until the rest of its work keeps a warp as busy.
-    then = now * (1.0 + np.minimum(_ahead(work, loads), share(part, _busy(work, loads))))
+    each = share(part * (work.warp_cycles or 0.0), work.executed[loads].sum())
+    alone = 2.0 * float(waits[loads & work.code.loops_of(np.flatnonzero(loads & (waits > 0)))].sum()) < part
     # Waits end with what the memory delivers meanwhile: no more loads are of use than come in that time.
     delivering = _delivering(work)
     of_use = max(1.0, share(part, delivering)) if delivering else np.inf
-    in_flight = share((np.minimum(then, of_use * now) * waits)[loads].sum(), part) or 1.0
-    fix = Fix(latency=np.where(loads, now / then, 1.0), resources=dict.fromkeys(work.loads, 1.0))
-    alone = 2.0 * float(waits[loads & work.code.loops_of(np.flatnonzero(loads & (waits > 0)))].sum()) < part
-    if alone:  # as many fewer threads take several elements each
-        fewer = share((now / then * waits)[loads].sum(), part)
-        fix = replace(fix, resources={**fix.resources, "block_launch": fewer})
-    each = share(part * (work.warp_cycles or 0.0), work.executed[loads].sum())
-    rounds_ahead = share((np.minimum(then / now, of_use) * waits)[loads].sum(), part) - 1.0
-    way = Variant(f"{in_flight:.0f} loads in flight", fix, bound=max(0.0, part - delivering), plain=True)
+    ways = []
+    for copied in (False, True) if not alone and _may_copy(work, loads) else (False,):
+        # As many as there is room for, and no more than it takes until the rest of its work keeps a warp as busy.
+        more = 1.0 + np.minimum(_ahead(work, loads, copied), share(part, _busy(work, loads)))
+        rounds_ahead = math.ceil(share((np.minimum(more, of_use) * waits)[loads].sum(), part) - 1.0)
+        if copied and rounds_ahead < 2:
+            continue  # one round ahead a variable carries
+        in_flight = share((np.minimum(more, of_use) * now * waits)[loads].sum(), part) or 1.0
+        resources = dict.fromkeys(work.loads, 1.0)
+        if alone:  # as many fewer threads take several elements each
+            resources["block_launch"] = share((waits / more)[loads].sum(), part)
+        fix = Fix(latency=np.where(loads, 1.0 / more, 1.0), resources=resources)
+        ways.append(
+            Variant(
+                f"{in_flight:.0f} loads in flight{', copied' * copied}",
+                _with_copies(work, loads, fix) if copied else fix,
+                change=(
+                    f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
+                    f"{each:.0f} cycles each. {_more_at_once(work, loads, alone, copied, rounds_ahead)}"
+                ),
+                bound=max(0.0, part - delivering),
+                plain=True,
+            )
+        )
+    under_way = share((now * waits)[loads].sum(), part) or 1.0
     yield Candidate(
         cause="memory_latency",
-        variants=(way,),
-        change=(
-            f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
-            f"{each:.0f} cycles each. {_more_at_once(work, loads, alone, rounds_ahead)}"
-        ),
+        variants=tuple(ways),
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),
             derived("cycles waited per load", each, "cycle"),
@@ -332,7 +347,7 @@ def _delivering(work: Work) -> float:
     )
 
 
-def _more_at_once(work: Work, loads: Mask, alone: bool, rounds_ahead: float) -> str:
+def _more_at_once(work: Work, loads: Mask, alone: bool, copied: bool, ahead: int) -> str:
     """How to have more loads under way where warps wait so long at each; ``alone``: in no loop."""
     if alone:
         return (
@@ -340,33 +355,53 @@ def _more_at_once(work: Work, loads: Mask, alone: bool, rounds_ahead: float) -> 
             "uses the first."
         )
     copies = ", prefetch the next iteration, or use asynchronous copies."
-    ahead = copies if work.has("asynchronous copies") else ", or prefetch the next iteration."
+    further = copies if work.has("asynchronous copies") else ", or prefetch the next iteration."
     return (
-        f"[Unroll so that several loads are issued before the first is used{ahead}|"
-        f"{_stages_of_a_loop(work, loads, math.ceil(rounds_ahead))}]"
+        f"[Unroll so that several loads are issued before the first is used{further}|"
+        f"{_stages_of_a_loop(work, loads, copied, ahead)}]"
     )
 
 
-def _stages_of_a_loop(work: Work, loads: Mask, ahead: int) -> str:
+def _stages_of_a_loop(work: Work, loads: Mask, copied: bool, ahead: int) -> str:
     """How Triton's programmers have the loads of so many later rounds under way."""
     if work.products.any():
         stages = tensor.stages(work) + ahead
         return f"Have those of the next {amounts.counted(ahead, 'round')} under way: num_stages={stages:.0f}."
-    first = "Load the next round's values before this one's work, in variables that the loop carries"
-    stages = (1 + ahead) * max(
-        (_at_once(work, loop) for loop in work.code.loops if loads[loop.first : loop.last].any()), default=1
-    )
-    if stages == 2:
-        return f"{first}."
-    staged = f"tl.range(..., num_stages={stages})"
-    of_loops = loads & work.ran & work.code.within(work.code.loops)
-    if float(work.widths[of_loops].min(initial=WIDEST)) < COPIED:
-        # Narrower ones stay loads, whatever number of stages is asked for.
-        few = f"Give each thread {COPIED:.0f} bytes at once or more (a larger BLOCK): narrower loads are not copied"
-        return f"{first}. {few} ahead by {staged}, which has {stages - 1} rounds under way."
+    if not copied:
+        return "Load the next round's values before this one's work, in variables that the loop carries."
+    stages = (1 + ahead) * max(_at_once(work, loop) for loop in _loops(work, loads))
     return (
-        f"Have those of the next {stages - 1} rounds under way: {staged} copies them through "
+        f"Have those of the next {stages - 1} rounds under way: tl.range(..., num_stages={stages}) copies them through "
         "shared memory (num_stages of the kernel is for operands of tl.dot alone)."
+    )
+
+
+def _loops(work: Work, loads: Mask) -> list[Loop]:
+    """The innermost loops around loads."""
+    found = {work.code.loop_of(at) for at in np.flatnonzero(loads & work.ran).tolist()}
+    return [loop for loop in work.code.loops if loop in found]
+
+
+def _may_copy(work: Work, loads: Mask) -> bool:
+    """Whether Triton copies what a loop loads to shared memory ahead where it is told to: narrower loads stay loads."""
+    of_loops = loads & work.ran & work.code.within(work.code.loops)
+    wide = float(work.widths[of_loops].min(initial=WIDEST)) >= COPIED
+    return wide and compiled_by_triton(work) and not work.products.any() and work.has("asynchronous copies")
+
+
+def _with_copies(work: Work, loads: Mask, fix: Fix) -> Fix:
+    """The same with what each round of a loop of Triton's does beside where these loads are copied to shared memory
+    ahead: warps wait for the copies and meet, before and after they take them; nothing of it is unrolled.
+    """
+    loops = _loops(work, loads)
+    inside = loads & work.code.within(loops)
+    turns = sum(float(work.executed[loop.first]) * _at_once(work, loop) for loop in loops)
+    copies = float(work.executed[inside].sum())
+    return replace(
+        fix,
+        instructions={ALU: OF_A_ROUND * turns + OF_A_COPY * copies, LSU: copies},
+        passes=float(work.data_passes[inside].sum()),
+        barriers=2.0 * turns if work.warps_of_block > 1 else 0.0,
     )
 
 
@@ -400,9 +435,10 @@ def _busy(work: Work, loads: Mask) -> float:
     )
 
 
-def _ahead(work: Work, loads: Mask) -> Array:
-    """Later rounds whose loads a thread's unused registers hold beside those of this one, for each load; of a loop of
-    Triton's, which copies ahead, unused shared memory, too.
+def _ahead(work: Work, loads: Mask, copied: bool) -> Array:
+    """Later rounds whose loads a thread's unused registers hold beside those of this one, for each load; in a loop of
+    Triton's, whose variables carry the next one, unused shared memory where they are ``copied`` or operands of tensor
+    cores.
 
     Unused is what it may have without costing the SM a warp. Where nothing goes round, other threads' work is the next
     round: as long as the grid fills the GPU with fewer threads.
@@ -421,8 +457,11 @@ def _ahead(work: Work, loads: Mask) -> Array:
         words = sum(max(1.0, work.sass[at].access_bytes / 4.0) for at in rows)
         rounds_left = (rounds(work, loop) if loop else max(1.0, launch.waves_per_sm or 1.0)) - 1.0
         room = unused / words
-        if loop is not None and compiled_by_triton(work) and float(work.widths[rows].min()) >= COPIED:
-            room = max(room, _buffers(work, rows))
+        if loop is not None and compiled_by_triton(work):
+            if copied or work.products.any():
+                room = max(room, _buffers(work, rows))
+            elif _may_copy(work, loads):  # further ones are copied
+                room = min(room, 1.0 / _at_once(work, loop))
         found[rows] = min(room, rounds_left)
     return found
 
@@ -502,6 +541,9 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
     if copies:
         left = max(0.0, 1.0 - (turns - 1.0) * meanwhile / part)
         copied = replace(_past_registers(work, tiles, left, turns), regular=apart)
+        if compiled_by_triton(work):
+            # Its warps take what they copied, and meet for it, already.
+            copied = replace(copied, instructions=_with_copies(work, tiles, copied).instructions)
         variants.append(Variant(f"asynchronous copies, {turns:.0f} tiles in turn", copied))
     if awaited.any() or not variants:
         waited = np.where(awaited, stays, 1.0)

@@ -25,9 +25,11 @@ def test_the_table_is_of_what_was_recorded(settings: ModuleType) -> None:
 
 def test_the_loops_of_kernels_get_stages(settings: ModuleType) -> None:
     kernel = "@triton.jit\ndef kernel(x, n):\n    for at in range(0, n, 4):\n        x += at\n"
+    kernel += "    for at in tl.range(n, loop_unroll_factor=2, num_stages=few):\n        x += at\n"
     source = f"{kernel}\n\ndef host(n):\n    for at in range(n):\n        pass\n"
     staged = settings.staged(source, 5)
     assert "    for at in tl.range(0, n, 4, num_stages=5):\n" in staged
+    assert "    for at in tl.range(n, loop_unroll_factor=2, num_stages=5):\n" in staged
     assert "    for at in range(n):\n" in staged
 
 
