@@ -191,8 +191,8 @@ class Predictor:
         found = found.at_most(max(0.0, 1.0 - needed))
         room = min(self.room, variant.most)
         stay = self._accesses_stay(fix)
-        if not stay and self._room_of_tiles is not None:
-            # With its loads and stores all that is done to a tile is laid out and compiled anew.
+        if not stay and variant.exact and self._room_of_tiles is not None:
+            # With its loads and stores all that is done to a tile is laid out and compiled anew; another type, as now.
             room, variant = self._room_of_tiles, replace(variant, counted=())
         if stay:
             # What warps execute and move beside what goes stays, so do the launch's start and end: that takes time.

@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands import distinct, footprint
 from gemmprof.analysis.explanation.demands.footprint import AXES
-from gemmprof.analysis.explanation.demands.resources import FULL, XU
+from gemmprof.analysis.explanation.demands.resources import FULL, L1_PASSES, XU
 from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
@@ -68,8 +68,9 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     sooner = share(waits @ np.where(doubles, latency.READY / READY_DOUBLE, 1.0), waits.sum()) or 1.0
     converted = float(work.executed[narrowing].sum())
     d_count = float(work.executed[doubles].sum())
+    wide = share(work.global_sectors[_of_doubles(work, doubles)].sum(), work.global_sectors.sum())
     # Half as many where doubles are alive; of no use where most registers are alive without them.
-    live, wide = (np.array(live_registers(work.code, *of))[work.ran] for of in ((), (FLOATS,)))
+    live, of_doubles = (np.array(live_registers(work.code, *of))[work.ran] for of in ((), (FLOATS,)))
     yield Candidate(
         cause="double_precision",
         variants=(
@@ -80,9 +81,10 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                     reasons={flow.WAIT: sooner},
                     resources=resources,
                     added=added,
-                    registers=round(float((live - 0.5 * wide).max() - live.max())),
+                    registers=round(float((live - 0.5 * of_doubles).max() - live.max())),
                 ),
                 exact=False,
+                counted=L1_PASSES,
                 most=work.within(np.where(doubles, 0.0, keep)),
             ),
         ),
@@ -99,7 +101,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(doubles | conversions | helpers, work.executed, 0.0),
         # What never becomes another type, nor was one, is meant to be FP64.
-        another_arithmetic=_wide_data(work, doubles) > IN_DOUBLES or not work.executed[conversions].any(),
+        another_arithmetic=wide > IN_DOUBLES or not work.executed[conversions].any(),
     )
 
 
@@ -122,7 +124,7 @@ def _halves(work: Work, doubles: Mask) -> Mask:
     moves = work.where(lambda line: line.opcode in HALVES) & work.ran
     moves &= work.where(lambda line: line.opcode != "IMAD" or line.moves_a_constant)
     places = np.flatnonzero(moves).tolist()
-    near = {at: work.code.sources(at).union(work.code.consumers(at)) for at in places}
+    near = {at: work.code.sources(at).union(work.code.readers[at]) for at in places}
     found, new = doubles.copy(), True
     while new:
         new = False
@@ -143,23 +145,29 @@ def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str,
         stays[work.where(lambda line: line.opcode == "I2F" and "F64" in line.full)] = 0.0
         stays[work.where(lambda line: line.opcode == "F2I" and "F64" in line.full)] = 1.0 / WIDE_CONVERSIONS
         resources["xu"] = float(special @ stays) / float(special.sum())
-    if (wide := _wide_data(work, doubles)) > IN_DOUBLES:
-        resources |= dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback"), 1.0 - 0.5 * wide)
+    wide = _of_doubles(work, doubles)
+    below, passes = (
+        share(amounts[wide].sum(), amounts.sum()) for amounts in (work.global_sectors, work.data_passes)
+    )
+    if below:
+        resources |= dict.fromkeys((*BELOW_L1, "l1_writeback"), 1.0 - 0.5 * below) | {
+            "l1_data": 1.0 - 0.5 * passes
+        }
     slots = work.sms * 4.0 * work.elapsed
     return resources, {"fma": share(count, slots), "fma_heavy": share(0.5 * count, slots)}
 
 
-def _wide_data(work: Work, doubles: Mask) -> float:
-    """Share of the global sectors that are loads of FP64 values feeding FP64, and stores of such results."""
+def _of_doubles(work: Work, doubles: Mask) -> Mask:
+    """Loads of FP64 values from global memory that feed FP64, and stores of such results."""
     feeding = work.where(lambda line: line.space == "global" and not {"64", "128"}.isdisjoint(line.modifiers))
     doubles = doubles | _halves(work, doubles)  # a sign, or the larger of two, is picked half by half
     for at in np.flatnonzero(feeding).tolist():
-        line, others = work.sass[at], work.code.consumers(at)
+        line, others = work.sass[at], work.code.readers[at]
         if line.is_store:
             data = [name for name in line.reads if name[0] == "R"][-2:]
             others = tuple(one for name in data for one in work.code.producers(at, name))
         feeding[at] = doubles[list(others)].any()
-    return share(work.global_sectors[feeding].sum(), work.global_sectors.sum())
+    return feeding
 
 
 def integer_arithmetic(work: Work) -> Iterator[Candidate]:
