@@ -146,13 +146,10 @@ def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str,
         stays[work.where(lambda line: line.opcode == "F2I" and "F64" in line.full)] = 1.0 / WIDE_CONVERSIONS
         resources["xu"] = float(special @ stays) / float(special.sum())
     wide = _of_doubles(work, doubles)
-    below, passes = (
-        share(amounts[wide].sum(), amounts.sum()) for amounts in (work.global_sectors, work.data_passes)
-    )
-    if below:
-        resources |= dict.fromkeys((*BELOW_L1, "l1_writeback"), 1.0 - 0.5 * below) | {
-            "l1_data": 1.0 - 0.5 * passes
-        }
+    if wide.any():
+        sectors, passes = work.global_sectors, work.data_passes
+        below, there = (1.0 - 0.5 * share(one[wide].sum(), one.sum()) for one in (sectors, passes))
+        resources |= {**dict.fromkeys((*BELOW_L1, "l1_writeback"), below), "l1_data": there}
     slots = work.sms * 4.0 * work.elapsed
     return resources, {"fma": share(count, slots), "fma_heavy": share(0.5 * count, slots)}
 

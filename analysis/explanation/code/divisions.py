@@ -210,9 +210,12 @@ def _argument(work: Work, sources: Iterable[int]) -> set[int]:
 
 
 def _is_given(work: Work, index: int, given: set[int], steps: int = 3) -> bool:
-    """Whether an instruction tells of the operands alone: their signs, whether one is 0, or a constant."""
+    """Whether an instruction tells of the operands alone: their signs, whether one is 0, a parameter that one is, too,
+    or a constant.
+    """
     line = work.sass[index]
-    if index in given or (line.moves_a_constant and not line.reads):
+    same = line.space == "constant" and line.operands[1:] in [work.sass[one].operands[1:] for one in given]
+    if index in given or ((line.moves_a_constant or same) and not line.reads):
         return True
     return (
         steps > 0
