@@ -22,6 +22,7 @@ from gemmprof.analysis.explanation import engine, prediction
 from gemmprof.analysis.explanation.causes import product_tiles
 from gemmprof.analysis.explanation.causes.access import added_up, narrow_access
 from gemmprof.analysis.explanation.causes.arithmetic import (
+    _of_doubles,
     double_precision,
     expensive_math,
     turned_loops,
@@ -882,6 +883,18 @@ def test_a_division_by_what_each_thread_loaded_has_nothing_to_go() -> None:
     assert integer_divisions(made(*loaded, *lines, *end)).keep.min() == 1.0
     kept = integer_divisions(made(*given, *lines, *end)).keep
     assert kept[2:8].max() == 0.0 and kept[8:-2].max() < 0.5
+    # A divisor that is taken from the parameters once more is the same one.
+    twice = ["LDC R14, c[0x0][0x210]", *lines[:-1], "IMAD R9, R14, R9, R3"]
+    divided = integer_divisions(made(*given, *twice, *end)).instructions
+    assert divided[-3] and not divided[-2]
+
+
+def test_doubles_take_half_the_bytes_however_late_they_are_used() -> None:
+    """A value of FP64 meets the first FP64 instruction hundreds of others after its load."""
+    between = ["FADD R9, R9, R9"] * 300
+    load, store = "LDG.E.64 R2, desc[UR4][R10.64]", "STG.E desc[UR4][R10.64], R4"
+    launch = made(load, *between, "DMUL R4, R2, R2", "F2F.F32.F64 R4, R4", store, "EXIT")
+    assert _of_doubles(launch, launch.where(lambda line: line.opcode == "DMUL")).nonzero()[0].tolist() == [0]
 
 
 @pytest.mark.parametrize(
