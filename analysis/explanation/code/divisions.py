@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gemmprof.analysis.explanation.code.address_forms import values_of
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import region
 from gemmprof.analysis.explanation.demands.distinct import stays
@@ -39,7 +40,8 @@ def integer_divisions(work: Work) -> Divisions:
     """Divisions and remainders by values that the compiler does not know.
 
     Those of indices can be counted along, and all but a tenth is gone. Those of values from memory can be
-    multiplications with the reciprocal, which take a good part of the instructions themselves.
+    multiplications with the reciprocal, which take a good part of the instructions themselves; but what the divisor was
+    added to, so that it is not negative, is counted, too.
     """
     code = work.code
     of_data, wide = np.zeros(len(code.sass), dtype=bool), np.zeros(len(code.sass), dtype=bool)
@@ -76,14 +78,16 @@ def integer_divisions(work: Work) -> Divisions:
         often = float(work.executed[loop.first]) / rounds(work, loop)
         _leave(work, mine, WIDE_PRODUCTS * often, WIDE_OTHERS * often, fixed)
     found = wide.copy()
-    for reciprocal, rest, dividends, loaded, same in _narrow_divisions(work, found):
+    for reciprocal, rest, dividends, wrapped, loaded, same in _narrow_divisions(work, found):
         found[[*reciprocal, *rest]] = True
         of_data[[*reciprocal, *rest]] = loaded
         if loaded and not same:
             continue  # a reciprocal for each division is what it takes anyway
         again = code.loop_of(reciprocal[0]) or code.loop_of(rest[0])
-        each = NARROW_PRODUCTS + NARROW_OTHERS if loaded else COUNTING if again else OF_THE_GRID
-        shares[rest] = min(1.0, dividends * each / max(1, len(rest)))
+        counted = COUNTING if again else OF_THE_GRID
+        each = NARROW_PRODUCTS + NARROW_OTHERS if loaded else counted
+        left = dividends * each + wrapped * (min(each, counted) - each)
+        shares[rest] = min(1.0, left / max(1, len(rest)))
         shares[reciprocal] = 0.0
     heavy = work.where(lambda line: line.opcode == "IMAD")
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
@@ -130,7 +134,7 @@ _BELOW = 0xFFFFFFE
 _NUMBER = re.compile(r"-?(?:0x[0-9a-f]+|\d+)")
 
 
-def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list[int], int, bool, bool]]:
+def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list[int], int, int, bool, bool]]:
     """Divisions of 32 bits by one reciprocal, each from the conversion of its divisor on as far as its results go.
 
     To a division belongs what reads nothing but its own results, its operands with their signs and the numbers that
@@ -138,8 +142,8 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
 
     Yields:
         What computes the reciprocal, of the divisor alone; what computes quotients and remainders with it, and is for
-        nothing else; how many dividends there are; whether any was loaded, or is what the round before left; and
-        whether the divisor is the same in all threads, or stays in the loop around.
+        nothing else; how many dividends there are, and how many hold the divisor itself; whether any was loaded, or
+        is what the round before left; and whether the divisor is the same in all threads, or stays in the loop around.
     """
     code = work.code
     for start, line in enumerate(code.sass):
@@ -196,7 +200,8 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
                 served = {at for at in served if code.sass[at].opcode.removeprefix("U") in _SIGNS}
             rest = sorted((members | served) - reciprocal)
             same = stays(work, code.sources(start), [code.loop_of(start)])
-            yield sorted(reciprocal), rest, len(dividends), of_data, same
+            wrapped = sum(_holds(work, one, code.sources(start)) for one in dividends)
+            yield sorted(reciprocal), rest, len(dividends), wrapped, of_data, same
 
 
 def _argument(work: Work, sources: Iterable[int]) -> set[int]:
@@ -207,6 +212,21 @@ def _argument(work: Work, sources: Iterable[int]) -> set[int]:
         return work.code.sources(at) if "IABS" in line.opcode or line.full.startswith("IMAD.MOV") else ()
 
     return reached(sources, moved)
+
+
+def _holds(work: Work, dividend: Iterable[int], divisor: Iterable[int]) -> bool:
+    """Whether a dividend is a sum to which its divisor, a parameter, was added once."""
+    values = values_of(work)
+    of, by = (
+        [values.after(at, name).terms for at in _argument(work, one) for name in work.sass[at].writes]
+        for one in (dividend, divisor)
+    )
+    parameters = {next(iter(terms)) for terms in by if len(terms) == 1}
+    return any(
+        len(terms) > 1 and factors and isinstance(number, int) and number == 1 and factors in parameters
+        for terms in of
+        for factors, number in terms.items()
+    )
 
 
 def _is_given(work: Work, index: int, given: set[int], steps: int = 3) -> bool:
