@@ -84,9 +84,9 @@ def integer_divisions(work: Work) -> Divisions:
         if loaded and not same:
             continue  # a reciprocal for each division is what it takes anyway
         again = code.loop_of(reciprocal[0]) or code.loop_of(rest[0])
-        counted = COUNTING if again else OF_THE_GRID
+        counted = COUNTING if loaded or again else OF_THE_GRID
         each = NARROW_PRODUCTS + NARROW_OTHERS if loaded else counted
-        left = dividends * each + wrapped * (min(each, counted) - each)
+        left = (dividends - wrapped) * each + wrapped * counted
         shares[rest] = min(1.0, left / max(1, len(rest)))
         shares[reciprocal] = 0.0
     heavy = work.where(lambda line: line.opcode == "IMAD")

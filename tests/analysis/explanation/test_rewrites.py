@@ -887,6 +887,14 @@ def test_a_division_by_what_each_thread_loaded_has_nothing_to_go() -> None:
     twice = ["LDC R14, c[0x0][0x210]", *lines[:-1], "IMAD R9, R14, R9, R3"]
     divided = integer_divisions(made(*given, *twice, *end)).instructions
     assert divided[-3] and not divided[-2]
+    # A loaded dividend that the divisor was added to wraps by a comparison: half of what a remainder takes.
+    by_data = [given[0], "LDG.E R3, desc[UR4][R12.64]"]
+    corrected = [*lines, *["ISETP.GE.U32.AND P0, PT, R9, R2, PT", "@P0 IADD3 R9, R9, -R2, RZ"] * 2, *end]
+    whole, wrapped = (
+        integer_divisions(made(*by_data, *first, *corrected)).keep[-9:-2].sum()
+        for first in ([], ["IADD3 R3, R3, R2, RZ"])
+    )
+    assert wrapped == pytest.approx(0.5 * whole)
 
 
 def test_doubles_take_half_the_bytes_however_late_they_are_used() -> None:
