@@ -172,9 +172,10 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
 
     Fixed: the instructions of those divisions are gone, three a quotient stay for counting (one where the grid's
     dimensions tell it, six where a loaded value that the divisor was not added to is multiplied by the reciprocal,
-    fourteen of 64 bits and for what 128 bits leave of 64). What comes to few values again and again, in other threads, blocks or rounds, once for each, and
-    is looked up. What makes single bits of a value one after the other makes eight at a time, with a look-up for each
-    eight. Of remainders by a number, of what remainders left, few stay, or what folds the upper bits.
+    fourteen of 64 bits and for what 128 bits leave of 64). What comes to few values again and again, in other threads,
+    blocks or rounds, once for each, and is looked up. What makes single bits of a value one after the other makes eight
+    at a time, with a look-up for each eight. Of remainders by a number, of what remainders left, few stay, or what
+    folds the upper bits.
     """
     divided = divisions.integer_divisions(work)
     digits = divided.bits

@@ -10,6 +10,7 @@ import numpy as np
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import reached
+from gemmprof.analysis.explanation.code.symbolic import Symbol
 from gemmprof.analysis.explanation.demands import alike, distinct
 from gemmprof.analysis.explanation.demands.footprint import (
     AXES,
@@ -258,8 +259,8 @@ def all_blocks(work: Work, one: Reuse, axes: Sequence[str] = AXES) -> float:
 
 
 def share_of_steps(work: Work, one: Reuse) -> float:
-    """Share of what a block loads that the one a step further on does not, where its loads lie as many times a parameter
-    apart as its number, or a quotient of that, steps: frames, rows or planes beside its own.
+    """Share of what a block loads that the one a step further on does not, where its loads lie multiples of a parameter
+    apart and what was made of its number (a quotient) steps by one: frames, rows or planes beside its own.
     """
     forms = address_forms.checked_forms(work)
     terms = [forms[row].form.address.terms for row in one.rows if row in forms]
@@ -270,13 +271,17 @@ def share_of_steps(work: Work, one: Reuse) -> float:
             {
                 number
                 for factors, number in each.items()
-                if parameter in factors and any(one.blocks for one in factors) and isinstance(number, int)
+                if isinstance(number, int) and parameter in factors and any(map(_quotient, factors))
             }
             for each in terms
         ]
         for step in set.intersection(*steps) if len(own) > 1 else ():
             found = min(found, len({each + step for each in own} - own) / len(own))
     return found
+
+
+def _quotient(symbol: Symbol) -> bool:
+    return symbol.blocks and symbol.kind != "block"
 
 
 def share_apart(one: Reuse, axis: str) -> float:
