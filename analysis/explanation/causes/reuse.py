@@ -20,7 +20,6 @@ from gemmprof.analysis.explanation.causes.several_results import (
     from_memory,
     more_outputs,
     share_apart,
-    share_of_steps,
 )
 from gemmprof.analysis.explanation.code import address_forms
 from gemmprof.analysis.explanation.code.flow import Loop, reached
@@ -505,8 +504,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     known = footprint.arrays(work)
     shared = all(one.thread > LOADED_AGAIN * one.asked for one in known)
     late = _shared_too_late(work, known)
-    stepped = any(share_of_steps(work, one) < LOADED_AGAIN for one in known)
-    if shared and (late or stepped or flows.dram_read <= LOADED_AGAIN * flows.missed):
+    if shared and (late or flows.dram_read <= LOADED_AGAIN * flows.missed):
         once = by_all_blocks(work, known, flows)
         # What fits L2 is read once in any order: fewer sectors are neighbours' sharing, no count of what blocks load.
         there = min(there, once) if once > (l2 or 0) / SECTOR else there

@@ -10,7 +10,6 @@ import numpy as np
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import reached
-from gemmprof.analysis.explanation.code.symbolic import Symbol
 from gemmprof.analysis.explanation.demands import alike, distinct
 from gemmprof.analysis.explanation.demands.footprint import (
     AXES,
@@ -252,36 +251,10 @@ def by_all_blocks(work: Work, known: Sequence[Reuse], flows: Traffic) -> float:
 
 def all_blocks(work: Work, one: Reuse, axes: Sequence[str] = AXES) -> float:
     """Sectors of an array that all blocks (along these axes) fetch together, each once."""
-    sectors = one.sectors * (share_of_steps(work, one) if axes == AXES else 1.0)
+    sectors = one.sectors
     for blocks, axis in zip(work.profile.launch.grid, AXES, strict=True):
         sectors *= 1.0 + (blocks - 1.0) * share_apart(one, axis) * (axis in axes)
     return sectors
-
-
-def share_of_steps(work: Work, one: Reuse) -> float:
-    """Share of what a block loads that the one a step further on does not, where its loads lie multiples of a parameter
-    apart and what was made of its number (a quotient) steps by one: frames, rows or planes beside its own.
-    """
-    forms = address_forms.checked_forms(work)
-    terms = [forms[row].form.address.terms for row in one.rows if row in forms]
-    found = 1.0
-    for parameter in {symbol for each in terms for (symbol, *more) in filter(None, each) if not more}:
-        own = {number for each in terms if isinstance(number := each.get((parameter,), 0), int)}
-        steps = [
-            {
-                number
-                for factors, number in each.items()
-                if isinstance(number, int) and parameter in factors and any(map(_quotient, factors))
-            }
-            for each in terms
-        ]
-        for step in set.intersection(*steps) if len(own) > 1 else ():
-            found = min(found, len({each + step for each in own} - own) / len(own))
-    return found
-
-
-def _quotient(symbol: Symbol) -> bool:
-    return symbol.blocks and symbol.kind != "block"
 
 
 def share_apart(one: Reuse, axis: str) -> float:

@@ -31,7 +31,6 @@ from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.barriers import barriers, fewer_warps
 from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.reuse import _begins_with_the_last
-from gemmprof.analysis.explanation.causes.several_results import share_of_steps
 from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
     local_memory,
@@ -39,20 +38,17 @@ from gemmprof.analysis.explanation.causes.shared import (
 from gemmprof.analysis.explanation.causes.tensor import mma_macs, stages
 from gemmprof.analysis.explanation.causes.threads import _drawn, _in_groups, branch_divergence, idle_threads
 from gemmprof.analysis.explanation.causes.waits import chains
-from gemmprof.analysis.explanation.code import address_forms
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
     LOOK_UP,
     UNKNOWN,
-    Checked,
-    Form,
     checked_forms,
     random_passes,
 )
 from gemmprof.analysis.explanation.code.divisions import chained_remainders, integer_divisions
 from gemmprof.analysis.explanation.code.latency import crowding
 from gemmprof.analysis.explanation.code.sequences import precise_functions
-from gemmprof.analysis.explanation.code.symbolic import MOST_SYMBOLS, Symbol, Value, Values
+from gemmprof.analysis.explanation.code.symbolic import MOST_SYMBOLS, Values
 from gemmprof.analysis.explanation.demands import distinct
 from gemmprof.analysis.explanation.demands.distinct import (
     FLOATS,
@@ -899,22 +895,6 @@ def test_a_division_by_what_each_thread_loaded_has_nothing_to_go() -> None:
         for first in ([], ["IADD3 R3, R3, R2, RZ"])
     )
     assert wrapped == pytest.approx(0.5 * whole)
-
-
-def test_frames_beside_those_of_another_block_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of seven frames, a length known at run time apart, six are those of the block whose quotient is one less; of a
-    block's number along an axis that is counted elsewhere.
-    """
-    size = Symbol("parameter", "552")
-    array = arrays(work(study("triton_smoothed_over_depth_plane_by_plane")[0]))[0]
-    for symbol, stays in (
-        (Symbol("computed", 1, blocks=True), 1 / 7),
-        (Symbol("block", "z", blocks=True), 1.0),
-    ):
-        addresses = [Value({(symbol, size): 2, (size,): 2 * frame}) for frame in range(7)]
-        forms = {at: Checked(Form(at, "global", 4, one, UNKNOWN), "open") for at, one in enumerate(addresses)}
-        monkeypatch.setattr(address_forms, "checked_forms", lambda _, forms=forms: forms)
-        assert share_of_steps(made("EXIT"), replace(array, rows=tuple(forms))) == pytest.approx(stays)
 
 
 def test_doubles_take_half_the_bytes_however_late_they_are_used() -> None:
