@@ -51,7 +51,7 @@ namespace GEMMPROF_STAGE {
 
 GEMMPROF_LIST(2 * kLayouts * kTiles)
 
-using Describe = cudaError_t(CUtensorMap& map_a, CUtensorMap& map_b, const gemmprof::Gemm& g);
+using Describe = cudaError_t(CUtensorMap& map_a, CUtensorMap& map_b, const gemmprof::Gemm& g, int apart);
 
 struct TileFacts {
     int bm, bn, pair, part_bytes;
@@ -111,7 +111,7 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
         const Choice choice = choose(g, sms);
         const TileFacts& tile = tile_facts[choice.tile];
         CUtensorMap map_a, map_b, map_c = {};
-        if (cudaError_t error = tile.describe(map_a, map_b, g)) return error;
+        if (cudaError_t error = tile.describe(map_a, map_b, g, 1)) return error;
         const bool bulk = choice.splits == 1 && stored_by_copies(g);
         if (bulk)
             if (cudaError_t error = gemmprof::describe(map_c, g.c, g.m, g.n, g.ldc, Large::store_columns, 16))
