@@ -593,7 +593,7 @@ __global__ void __launch_bounds__(128) voice_scores_fragments(Voices v) {
     for (int i = 0; i < 4; ++i) wmma::store_matrix_sync(v.scores + static_cast<size_t>(row0 + down + i / 2 * 16) * v.count + column0 + across + i % 2 * 16, scores[i / 2][i % 2], v.count, wmma::mem_row_major);
 }
 
-Study voices("voice_scores_halves_on_fma", "speech", 1984, "scores of 1984 voices heard against 1984 known ones, 640 features each, kept as halves",
+Study voices("voice_scores_halves_on_fma", "speech", 1600, "scores of 1600 voices heard against 1600 known ones, 640 features each, kept as halves",
     "halves are widened and multiplied on the FMA pipe",
     {{"fragments", "the same tiles on the tensor cores", {"tensor_cores_idle"}}},
     [](Buffers &b, long n) -> Sides {
