@@ -33,6 +33,8 @@ SETS = (
     *(f"blind{number}" for number in range(2, 12)),
     "triton",
     *(f"blind{number}" for number in range(12, 26)),
+    "idioms",
+    "blind26",
 )
 """In the order in which they were written; the last is the one judged at first sight (tools/score_studies.py)."""
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
