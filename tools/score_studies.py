@@ -54,7 +54,7 @@ BLIND, *SEEN = (DATA / name for name in reversed(SETS))
 """Studies recorded to be judged at first sight; and those that were that in their turn, by which detectors have been
 judged since.
 """
-HALVED = tuple(DATA / f"blind{number}" for number in (*range(25, 13, -1), 10))
+HALVED = tuple(DATA / f"blind{number}" for number in (*range(26, 13, -1), 10))
 """Of these one half may be looked at, which a hash of their names chose."""
 FIRST_SIGHT = "first_sight.csv"
 """Beside studies.json: what was predicted before anything was changed for these studies. Written once, never again."""
