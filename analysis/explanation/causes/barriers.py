@@ -427,7 +427,7 @@ def fewer_warps(work: Work) -> Variant | None:
     resident = 1.0 / times  # as many programs
     if launch.registers_per_thread:
         there = min(held(work, needed[left], 0, warps // left), left * launch.blocks / work.sms)
-        resident = there / held(work, 0, 0)
+        resident = share(there, held(work, 0, 0)) or resident
     return Variant(
         f"{amounts.counted(left, 'warp')} a program",
         Fix(
@@ -436,7 +436,7 @@ def fewer_warps(work: Work) -> Variant | None:
             warps=resident,
             reasons={
                 flow.BARRIER: 0.0 if left == 1 else 1.0 / times,
-                flow.WAIT: share(wait @ (keep * at_once), wait @ keep),
+                flow.WAIT: share(wait @ (keep * at_once), wait @ keep) or 1.0,
             },
             resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(passes @ keep, passes.sum())},
         ),

@@ -369,7 +369,7 @@ def _stages_of_a_loop(work: Work, loads: Mask, copied: bool, ahead: int) -> str:
         return f"Have those of the next {amounts.counted(ahead, 'round')} under way: num_stages={stages:.0f}."
     if not copied:
         return "Load the next round's values before this one's work, in variables that the loop carries."
-    stages = (1 + ahead) * max(_at_once(work, loop) for loop in _loops(work, loads))
+    stages = (1 + ahead) * max((_at_once(work, loop) for loop in _loops(work, loads)), default=1)
     return (
         f"Have those of the next {stages - 1} rounds under way: tl.range(..., num_stages={stages}) copies them through "
         "shared memory (num_stages of the kernel is for operands of tl.dot alone)."

@@ -548,7 +548,7 @@ class Values:
         try:
             code = _code(self.program.sass[at])
             line = code.line
-            if code.result and register[0] in "RU":
+            if code.result and register.startswith(("R", "UR")):
                 place = int(register.lstrip("UR")) - int(code.result.lstrip("UR").replace("Z", "0"))
                 with suppress(OverflowError):  # a constant that stands for no index
                     if line.opcode in ("LDC", "LDCU", "ULDC"):
