@@ -205,7 +205,7 @@ def summary() -> list[tuple[str, ...]]:
     rows = []
     for names, outcomes in sorted(found.items()):
         said, came = map(statistics.mean, zip(*outcomes, strict=True))
-        off = statistics.mean(abs(one - max(0.0, other)) for one, other in outcomes)
+        off = statistics.mean(abs(one - other) for one, other in outcomes)
         slower = sum(other <= -5.0 for _, other in outcomes)
         rows.append((*names, str(len(outcomes)), *(f"{value:.0f}" for value in (said, came, off, slower))))
     return rows
