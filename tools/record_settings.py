@@ -30,8 +30,8 @@ from recording import ROOT, options_of, table_of, write_block
 
 SETTINGS = ROOT / "tests" / "data" / "settings"
 SOURCES = Path("/tmp/gemmprof-settings")
-TOLD = re.compile(r"[Uu]se (num_warps=\d+)|tl\.range\(\.\.\., (num_stages=\d+)\)(?!, which)")
-"""A setting that is told to take; not those that only other accesses would make possible."""
+TOLD = re.compile(r"Try (num_warps=\d+)|tl\.range\(\.\.\., (num_stages=\d+)\)")
+"""A setting that is told to take."""
 LOOP = re.compile(r"^(\s+for \w+ in )(?:tl\.)?range\((.+?)(?:, num_stages=\w+)?\):$")
 TURNS = 15
 ALIKE = 0.02  # of the largest value: sums in another order, no other results

@@ -441,7 +441,7 @@ def fewer_warps(work: Work) -> Variant | None:
             resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(passes @ keep, passes.sum())},
         ),
         change=(
-            f"Use num_warps={left}: what is reduced or sorted across warps passes through shared memory and waits for "
+            f"Try num_warps={left}: what is reduced or sorted across warps passes through shared memory and waits for "
             "all of them."
         ),
         bound=1.0 - (starting.share if starting is not None else 0.0),
