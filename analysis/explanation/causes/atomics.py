@@ -446,12 +446,12 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     others = max(0.0, missed - of_loads) or (0.0 if met or through.any() else missed)
     stays = max(met, min(others, flows.dram_written + l2) / flows.atomics)
     # A thread adds to another target in each round of a loop that these stand in.
-    around = work.code.loops_around
+    forms = checked_forms(work)
     once = all(
-        loop.first in checked_forms(work)[at].form.loops
+        loop.first in forms[at].form.loops
         for at in np.flatnonzero(atomics).tolist()
-        for loop in around[at]
-        if at in checked_forms(work)
+        if at in forms
+        for loop in work.code.loops_around[at]
     )
     if not 0 < stays <= ALL_RANDOM or not once:
         return

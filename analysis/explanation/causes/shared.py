@@ -103,8 +103,9 @@ def _for_look_ups(work: Work, met: Array) -> Iterator[Variant]:
     banks of its own, as many as shared memory holds, so that fewer lanes meet in the banks of each.
     """
     limits, size = LIMITS.get(work.profile.device.compute_capability), work.shared_bytes
-    for copies in (1, 2, 4, 8, 16, WARP) if limits is not None else ():
-        if limits is None or copies * size > limits.max_shared_memory_per_block:
+    most = limits.max_shared_memory_per_block if limits is not None else -1
+    for copies in (1, 2, 4, 8, 16, WARP):
+        if copies * size > most:
             return
         gone = np.maximum(0.0, met - _met_at_random(work, met, copies))
         # All blocks fill all of them.
@@ -115,25 +116,19 @@ def _for_look_ups(work: Work, met: Array) -> Iterator[Variant]:
             passes=filled,
             shared_bytes=round((copies - 1.0) * size),
         )
-        meet = (
-            "lanes look them up at random, and meet in the few banks that a multiple of their size begins in."
+        name, change = (
+            f"{copies} copies of the table",
+            f"Keep {copies} copies of the table that lanes look up in, each in banks of its own (a word's copies side "
+            f"by side, a lane takes that of its number modulo {copies}): lanes meet at random places in a bank, which "
+            "no other layout prevents.",
         )
         if copies == 1:
-            yield Variant(
+            name, change = (
                 "records padded",
-                fix,
-                change=f"Pad records in shared memory by one access of a thread: {meet}",
+                "Pad records in shared memory by one access of a thread: lanes look them up at random, and meet in the "
+                "few banks that a multiple of their size begins in.",
             )
-            continue
-        yield Variant(
-            f"{copies} copies of the table",
-            fix,
-            change=(
-                f"Keep {copies} copies of the table that lanes look up in, each in banks of its own (a word's copies "
-                f"side by side, a lane takes that of its number modulo {copies}): lanes meet at random places in a "
-                "bank, which no other layout prevents."
-            ),
-        )
+        yield Variant(name, fix, change=change)
 
 
 def _met_at_random(work: Work, met: Array, copies: int) -> Array:

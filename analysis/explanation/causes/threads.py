@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import gcd, prod
 
@@ -329,8 +329,7 @@ def _until_done(work: Work) -> dict[Loop, slice]:
     found = {
         loop: slice(first, last + 1) for first, last, turn in ways if (loop := code.loop_of(turn)) is not None
     }
-    left = (loop for loop in code.loops if work.ran[loop.first] and told_by_rounds(loop))
-    return found | {loop: slice(loop.first, loop.last + 1) for loop in left}
+    return found | _whole(work, told_by_rounds)
 
 
 def _walked_on(work: Work) -> dict[Loop, slice]:
@@ -352,9 +351,13 @@ def _walked_on(work: Work) -> dict[Loop, slice]:
         used = (use for at in passed_on if floats[at] for use in code.readers[at] if use in loop)
         return bool(led[inside].any()) and {*passed_on}.issuperset(used)
 
-    return {
-        loop: slice(loop.first, loop.last + 1) for loop in code.loops if work.ran[loop.first] and walks(loop)
-    }
+    return _whole(work, walks)
+
+
+def _whole(work: Work, wanted: Callable[[Loop], bool]) -> dict[Loop, slice]:
+    """All that is done in the loops that ran and that this holds for."""
+    found = (loop for loop in work.code.loops if work.ran[loop.first] and wanted(loop))
+    return {loop: slice(loop.first, loop.last + 1) for loop in found}
 
 
 def _rows_in_a_warp(work: Work, ends: Mask) -> Variant | None:

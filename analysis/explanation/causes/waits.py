@@ -306,13 +306,12 @@ def chains(work: Work) -> Iterator[Candidate]:
     keep, forms, longest, doubled = work.all_kept(), checked_forms(work), 0.0, 0.0
     for loop, loads, starts in _led_on(work):
         links = {forms[at].form.parameters for at in loads if at in forms}
-        before = [
-            at for at in work.code.made_of(starts) | starts if work.sass[at].is_load and work.sass[at].space
-        ]
-        before = [at for at in before if work.sass[at].space != "constant"]
+        sources = ((at, work.sass[at]) for at in work.code.made_of(starts) | starts)
+        before = [at for at, line in sources if line.is_load and line.space not in ("", "constant")]
         own = [forms[at].form for at in before if at in forms and forms[at].confirmed]
         follows = len(loads) == 1 and all(one.parameters in links and one.kind == AFFINE for one in own)
-        now, each = rounds(work, loop), 3.0 * (1.0 + math.log2(max(2.0, rounds(work, loop))))
+        now = rounds(work, loop)
+        each = 3.0 * (1.0 + math.log2(max(2.0, now)))
         if follows and own and len(own) == len(before) and each < now:
             keep[loop.first : loop.last + 1] = each / now
             longest, doubled = max(longest, now), max(doubled, each / 3.0)

@@ -50,6 +50,7 @@ def one_by_one(work: Work) -> tuple[Array, float, float] | None:
         return [use for use in code.readers[at] if ran[use] and _goes_on(code, at, use)]
 
     keep, bits, words = work.all_kept(), 0.0, 0.0
+    uses = {at: code.readers[at] for at in np.flatnonzero(loads).tolist()}
     for made in connected(reached(single, onward), code):
         mine = made & single
         begins = [at for at in mine if mine.isdisjoint(code.sources(at))]
@@ -60,7 +61,6 @@ def one_by_one(work: Work) -> tuple[Array, float, float] | None:
         if addresses or put < BYTE * whole or not whole or _added_up(code, made, mine):
             continue
         # A word that is loaded for one of its bits is loaded for eight.
-        uses = {at: code.readers[at] for at in np.flatnonzero(loads).tolist()}
         made |= {at for at, by in uses.items() if by and mine.issuperset(by)}
         keep[list(made | serving(work, made))] = 1.0 / BYTE
         bits, words = bits + put, words + whole
@@ -95,17 +95,13 @@ def _single(work: Work) -> set[int]:
     code, sass = work.code, work.sass
     found = {at for at, bits in enumerate(wanted_bits(code)) if (bits & _possible(sass[at])).bit_count() == 1}
     # The upper half of a shift of 64 bits is no bit on its own: the lower one has the others.
-    shifts = {at: line.operands[2:4] for at, line in enumerate(sass) if line.opcode == "SHF"}
-    lower = {
-        (by, code.producers(at, _bare(word)))
-        for at, (by, word) in shifts.items()
-        if _number(sass[at].operands[1]) != 0
+    shifted = {
+        at: (line.operands[2], code.producers(at, _bare(line.operands[3])))
+        for at, line in enumerate(sass)
+        if line.opcode == "SHF" and len(line.operands) > 3
     }
-    found -= {
-        at
-        for at in found & shifts.keys()
-        if (shifts[at][0], code.producers(at, _bare(shifts[at][1]))) in lower
-    }
+    lower = {what for at, what in shifted.items() if _number(sass[at].operands[1]) != 0}
+    found -= {at for at, what in shifted.items() if what in lower}
     masks = {at for at in range(len(sass)) if _shifts_one(work, at)}
 
     def masked(at: int) -> Iterator[int]:
