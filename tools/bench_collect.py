@@ -8,7 +8,6 @@ renders, and starts Python and torch once for each stage.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -16,6 +15,8 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from recording import ended, options_of
 
 from gemmprof.kernels.build import build
 from gemmprof.kernels.catalog import SINGLE
@@ -34,9 +35,7 @@ def timed(command: list[str]) -> float:
     started = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        sys.exit(
-            f"{' '.join(command[:4])} … failed with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-        )
+        sys.exit(f"{' '.join(command[:4])} … {ended(done)}")
     return time.perf_counter() - started
 
 
@@ -72,7 +71,7 @@ def one_process_seconds(stage: Stage, problem: Problem, folder: Path) -> tuple[f
 
 def main() -> None:
     """Measure both ways and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = options_of(__doc__)
     parser.add_argument("--shape", default="4096")
     parser.add_argument(
         "--stage", action="append", help="a stage or range (default: all), as `collect` takes it"

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import lzma
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from recording import ROOT, options_of
+from recording import ROOT, options_of, peak_mb, processor_seconds
 
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep.ncu_messages_pb2 import KernelResult
@@ -96,19 +95,10 @@ def descendants(pid: int) -> Iterator[int]:
         yield from descendants(int(child))
 
 
-def peak_mb(pid: int) -> int:
-    """Largest resident memory that the process has had so far."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM")), 0)
-
-
 def measure(label: str, program: str, *arguments: str, cache: Path) -> Measured:
     """Run a Python program in a process of its own and watch it and its children."""
     environment = {**os.environ, "GEMMPROF_CACHE": str(cache)}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = processor_seconds()
     started = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True, env=environment
@@ -119,8 +109,7 @@ def measure(label: str, program: str, *arguments: str, cache: Path) -> Measured:
             peaks[pid] = max(peaks.get(pid, 0), peak_mb(pid))
         time.sleep(0.005)
     wall = time.perf_counter() - started
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    cpu = processor_seconds() - before
     assert process.stdout is not None
     output = process.stdout.read().strip()
     if process.returncode:
@@ -172,29 +161,16 @@ def unpacked_to(folder: Path, path: Path) -> Path:
 
 def compare(report: Path, scratch: Path, *, native: bool) -> list[Measured]:
     """Read one report in all ways."""
+    cold, out = scratch / f"cold-{report.stem}", str(scratch / "out")
+    ways = [
+        ("ncu_report, every value one by one", NATIVE, [], scratch / "cache"),
+        ("gemmprof, every scalar, one process", SCALARS, [], scratch / "cache"),
+        ("gemmprof export, 5 tables, Parquet, cold cache", EXPORT, [out], cold),
+        ("gemmprof export, 5 tables, Parquet, warm cache", EXPORT, [out], cold),
+    ]
     results = []
-    if native:
-        results.append(
-            measure("ncu_report, every value one by one", NATIVE, str(report), cache=scratch / "cache")
-        )
-        print(results[-1], flush=True)
-    results.append(
-        measure("gemmprof, every scalar, one process", SCALARS, str(report), cache=scratch / "cache")
-    )
-    print(results[-1], flush=True)
-    for label, cache in (
-        ("cold cache", scratch / f"cold-{report.stem}"),
-        ("warm cache", scratch / f"cold-{report.stem}"),
-    ):
-        results.append(
-            measure(
-                f"gemmprof export, 5 tables, Parquet, {label}",
-                EXPORT,
-                str(report),
-                str(scratch / "out"),
-                cache=cache,
-            )
-        )
+    for label, program, more, cache in ways if native else ways[1:]:
+        results.append(measure(label, program, str(report), *more, cache=cache))
         print(results[-1], flush=True)
     if native:
         first, scalars, last = results[0], results[1], results[-1]

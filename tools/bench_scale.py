@@ -10,12 +10,10 @@ command, its children's included, the median of three, and how many times those 
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import lzma
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -25,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from recording import ROOT
+from recording import ROOT, options_of, processor_seconds
 
 from gemmprof.reports.dataset.manifest import BATCH_REPORTS, update
 from gemmprof.reports.dataset.rows import METRIC_ROWS, write_part
@@ -39,12 +37,10 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYT
 
 def cpu(*command: str | Path) -> float:
     """CPU seconds of a command and its children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, *map(str, command)], cwd=ROOT, env=ENVIRONMENT, check=True, capture_output=True
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    before = processor_seconds()
+    words = [sys.executable, *map(str, command)]
+    subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, check=True, capture_output=True)
+    return processor_seconds() - before
 
 
 def seeds(folder: Path) -> list[Path]:
@@ -96,7 +92,7 @@ def multiply(dataset: Path, reports: Path, count: int) -> int:
 
 def main() -> int:
     """Make the data set, ask, add."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = options_of(__doc__)
     parser.add_argument("--reports", type=int, default=10_000)
     parser.add_argument("--folder", type=Path, help="where the data set is made, or is of an earlier call")
     options = parser.parse_args()

@@ -10,7 +10,6 @@ plain result are not. How often which kind was refused or read is counted.
 
 from __future__ import annotations
 
-import collections
 import multiprocessing
 import os
 import resource
@@ -18,12 +17,13 @@ import shutil
 import sys
 import tempfile
 import traceback
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from recording import options_of
+from recording import options_of, peak_mb, processor_seconds
 
-SECONDS, BYTES = 10.0, 1 << 30
+SECONDS, MEGABYTES = 10.0, 1024
 REPORTS = (
     "names_nvtx", "names_templates", "launches_same_kernel", "modes_graph", "modes_range", "partial_basic",
     "partial_two_metrics", "flaws_cluster", "partial_source_counters", "ladder_simple", "flaws_spills",
@@ -50,7 +50,7 @@ def run_commands(path: str, good: str, out: str, commands: list[str]) -> list[tu
     for name in commands:
         arguments = [part.format(path=path, good=good, out=out) for part in COMMANDS[name]]
         code, printed, problem = 1, "", ""
-        started = _processor_seconds()
+        started = _spent()
         try:
             done = in_process.run(["gemmprof", *arguments])
             code, printed = done.returncode, done.stdout + done.stderr
@@ -60,27 +60,20 @@ def run_commands(path: str, good: str, out: str, commands: list[str]) -> list[tu
             problem = printed
         if code == 2 and "error:" not in printed:
             problem = f"exit code 2 without an error: {printed[-500:]}"
-        found.append((name, code, problem, _processor_seconds() - started))
+        found.append((name, code, problem, _spent() - started))
     return found
 
 
-def _processor_seconds() -> float:
-    """Of this process and its children that ended: a clock on the wall counts who else works here."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+def _spent() -> float:
+    """Processor seconds: a clock on the wall counts who else works here."""
+    return processor_seconds() + processor_seconds(children=False)
 
 
 def _serve(pipe: Any) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
     while (job := pipe.recv()) is not None:
         answer = run_commands(*job)
-        pipe.send((answer, _peak_bytes()))
-
-
-def _peak_bytes() -> int:
-    """Most memory that this process has had. ``ru_maxrss`` knows of that of the process that started it, too."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) << 10
+        pipe.send((answer, peak_mb()))
 
 
 class Victim:
@@ -110,7 +103,7 @@ class Victim:
             code = self.process.exitcode
             self.process = None
             return [("all", -1, "hang" if alive else f"death with {code}", 60.0)], 0
-        if peak > BYTES // 2:
+        if peak > MEGABYTES // 2:
             self.stop()
         return answer, peak
 
@@ -134,8 +127,7 @@ def main() -> int:
     parser.add_argument("--commands", nargs="+", default=[n for n in COMMANDS if n != "explain"])
     parser.add_argument("--keep", type=Path, help="folder for mutants that failed")
     options = parser.parse_args()
-    outcomes: collections.Counter[tuple[str, str]] = collections.Counter()
-    failures: collections.Counter[str] = collections.Counter()
+    outcomes, failures = Counter[tuple[str, str]](), Counter[str]()
     slowest, largest, victim = 0.0, 0, Victim()
     os.environ.setdefault("GEMMPROF_CACHE", "off")
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
@@ -149,8 +141,8 @@ def main() -> int:
                 largest = max(largest, peak)
                 for command, code, found, seconds in answer:
                     slowest = max(slowest, seconds)
-                    costs = f"{seconds:.0f} s, {peak >> 20} MB" if seconds > SECONDS or peak > BYTES else ""
-                    problem = found or costs
+                    costly = seconds > SECONDS or peak > MEGABYTES
+                    problem = found or (f"{seconds:.0f} s, {peak} MB" if costly else "")
                     outcomes[kind, "failed" if problem else "refused" if code == 2 else "read"] += 1
                     if problem:
                         last = problem.strip().splitlines()
@@ -163,7 +155,7 @@ def main() -> int:
     victim.stop()
     for (kind, outcome), count in sorted(outcomes.items()):
         print(f"{kind:32}{outcome:10}{count:6}")
-    print(f"{sum(outcomes.values())} commands, slowest {slowest:.1f} s, largest process {largest >> 20} MB")
+    print(f"{sum(outcomes.values())} commands, slowest {slowest:.1f} s, largest process {largest} MB")
     for failure, count in failures.most_common():
         print(f"{count:5} {failure}")
     return 1 if failures else 0

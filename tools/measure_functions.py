@@ -11,9 +11,7 @@ Usage: measure_functions.py nvcc | triton      (compiles; Triton needs no GPU, b
 
 from __future__ import annotations
 
-import csv
 import heapq
-import importlib
 import lzma
 import re
 import shutil
@@ -21,12 +19,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from recording import ROOT
+from recording import ROOT, loaded, rows_of
 
 DATA = ROOT / "tests" / "data" / "functions"
 CALLS = (1, 4)  # a thread
@@ -74,8 +72,7 @@ class Row:
 
 def table() -> list[Row]:
     """All functions."""
-    with (DATA / "functions.csv").open(newline="", encoding="utf-8") as lines:
-        return [Row(**row) for row in csv.DictReader(lines)]
+    return [Row(**row) for row in rows_of(DATA / "functions.csv")]
 
 
 # --- Compiling --------------------------------------------------------------------------------------------------------
@@ -100,26 +97,24 @@ def _cuda(code: str, calls: int, folder: Path) -> Path:
 
 
 def _triton(code: str, calls: int, folder: Path) -> Path:
-    compiler: Any = importlib.import_module("triton.compiler")
-    target: Any = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", 90, 32)
-    compile_: Any = importlib.import_module("triton").compile
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
     result = code if re.search(r"\br = ", code) else f"r = {code}"
     loads = [f"{ARGUMENTS[place]} = tl.load(x{place} + i)" for place in _arguments(code)]
     name = f"kernel_{abs(hash((code, calls)))}"  # Triton reads a function's source by its file's name
     source = folder / f"{name}.py"
     source.write_text(TRITON.format(code="; ".join([*loads, result])), "utf-8")
-    spec: Any = importlib.util.spec_from_file_location(name, source)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     pointers = ("x0", "x1", "x2", "out")
-    made = compile_(
-        compiler.ASTSource(
-            fn=module.kernel,
+    made = triton.compile(
+        ASTSource(
+            fn=loaded(source).kernel,
             signature=dict.fromkeys(pointers, "*fp32") | {"block": "constexpr"},
             constexprs={"block": THREADS * calls},
             attrs={(place,): [["tt.divisibility", 16]] for place in range(len(pointers))},
         ),
-        target=target,
+        target=GPUTarget("cuda", 90, 32),
         options={"num_warps": THREADS // 32},
     )
     cubin = folder / "kernel.cubin"
@@ -164,7 +159,7 @@ def compiled(compiler: str) -> None:
 @cache
 def listings(compiler: str) -> Mapping[tuple[str, str, int], tuple[str, ...]]:
     """The instructions of each function, precise or fast, with so many calls a thread."""
-    found: dict[tuple[str, str, int], tuple[str, ...]] = {}
+    found = {}
     text = lzma.decompress((DATA / f"{compiler}.sass.xz").read_bytes()).decode()
     for part in filter(None, re.split(r"^# ", text, flags=re.MULTILINE)):
         head, *lines = part.splitlines()
@@ -216,7 +211,8 @@ def executed(code: Sequence[str], through: Sequence[int]) -> list[int]:
 
 @cache
 def _signed(line: str, compiler: str) -> tuple[str, ...]:
-    sequences = importlib.import_module("gemmprof.analysis.explanation.code.sequences")
+    from gemmprof.analysis.explanation.code import sequences
+
     functions = sequences.FUNCTIONS if compiler == "nvcc" else sequences.TRITON_FUNCTIONS
     return tuple(function.name for function in functions if re.search(function.signature, line))
 
@@ -242,8 +238,6 @@ def counted(compiler: str, function: str, kind: str) -> float | None:
 
 def launch_of(compiler: str, function: str, calls: int) -> tuple[Any, list[int]]:
     """A launch in which one warp takes that way, as `explain` sees it, and the way."""
-    from dataclasses import replace
-
     from made_code import made
 
     from gemmprof.analysis.explanation.demands.work import work
@@ -259,16 +253,18 @@ def launch_of(compiler: str, function: str, calls: int) -> tuple[Any, list[int]]
 
 def gone(compiler: str, function: str) -> tuple[float, tuple[str, ...]]:
     """Instructions of one call that `explain` takes away, and the functions that it names."""
-    sequences = importlib.import_module("gemmprof.analysis.explanation.code.sequences")
+    from gemmprof.analysis.explanation.code.sequences import precise_functions
+
     launch, _ = launch_of(compiler, function, CALLS[1])
-    found = sequences.precise_functions(launch)
+    found = precise_functions(launch)
     return float(launch.executed @ (1.0 - found.fast)) / CALLS[1], found.names
 
 
 def main() -> None:
     """Compiles, or prints."""
     if len(sys.argv) > 1:
-        return compiled(sys.argv[1])
+        compiled(sys.argv[1])
+        return
     for row in table():
         for compiler in COMPILERS:
             precise = counted(compiler, row.function, "precise")
@@ -280,7 +276,6 @@ def main() -> None:
             print(
                 f"{row.function:36} {compiler:7} {precise:6.1f} precise {need:24} {away:6.1f} found  {', '.join(names)}"
             )
-    return None
 
 
 if __name__ == "__main__":

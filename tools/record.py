@@ -12,17 +12,19 @@ folder whose name may be published.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import lzma
 import shutil
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+
+from recording import options_of
 
 from gemmprof import metrics
 from gemmprof.analysis.session import load_session
@@ -196,19 +198,11 @@ def merged(new: Run, old: Run, folder: Path) -> Run:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
         results.append(dataclasses.replace(result, report=result.report and names[source]))
-    stages = (*rest.stages, *new.stages)
+    stages = sorted((*rest.stages, *new.stages), key=lambda record: order.index(record.stage.ladder))
     dates = {**old.info.notes.get(COLLECTED, {}), **dict.fromkeys(sorted(fresh), new.info.created)}
     info = dataclasses.replace(old.info, created=new.info.created, notes={**old.info.notes, COLLECTED: dates})
-    save_run(
-        Run(
-            folder,
-            info,
-            tuple(sorted(stages, key=lambda record: order.index(record.stage.ladder))),
-            tuple(dict.fromkeys(result.problem for result in results)),
-            tuple(results),
-            reports,
-        )
-    )
+    problems = tuple(dict.fromkeys(result.problem for result in results))
+    save_run(Run(folder, info, tuple(stages), problems, tuple(results), reports))
     return load_run(folder)
 
 
@@ -223,7 +217,7 @@ def publish(packed: Path, output: Path) -> None:
     shutil.copytree(packed, output, dirs_exist_ok=True)
 
 
-def keep(run: Run, options: argparse.Namespace) -> int:
+def keep(run: Run, options: Namespace) -> int:
     """Save the collected run from the scratch folder, and say where it is; returns the exit code."""
     if options.from_run is None:
         folder = Path(tempfile.mkdtemp(prefix="gemmprof-run-")) / "run"
@@ -234,17 +228,12 @@ def keep(run: Run, options: argparse.Namespace) -> int:
 
 def main() -> int:
     """Record, check, pack, publish; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = options_of(__doc__)
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("-o", "--output", type=Path, help="folder of the recorded run")
     target.add_argument("--collect-into", type=Path, metavar="RUN", help="only collect, into this folder")
-    parser.add_argument(
-        "--shape",
-        action="append",
-        help="profiled and timed (default: "
-        + ", ".join(f"{' and '.join(shapes)} of {name}" for name, shapes in PROFILED.items())
-        + ")",
-    )
+    usual = ", ".join(f"{' and '.join(shapes)} of {name}" for name, shapes in PROFILED.items())
+    parser.add_argument("--shape", action="append", help=f"profiled and timed (default: {usual})")
     parser.add_argument("--timed", action="append", help="timed only (default: a list); 'none' for none")
     parser.add_argument(
         "--ladder",
@@ -256,17 +245,15 @@ def main() -> int:
     parser.add_argument("--from-run", type=Path, help="pack this collected run instead of collecting")
     options = parser.parse_args()
     ladders = [ladder for ladder in LADDERS if not options.ladder or ladder.name in options.ladder]
-    profiled = [
-        Problem.parse(text, ladder.dtypes[0])
-        for ladder in ladders
-        for text in options.shape or PROFILED[ladder.name]
-    ]
-    timed = [
-        Problem.parse(text, ladder.dtypes[0])
-        for ladder in ladders
-        for text in options.timed or TIMED[ladder.name]
-        if text != "none"
-    ]
+    profiled, timed = (
+        [
+            Problem.parse(text, ladder.dtypes[0])
+            for ladder in ladders
+            for text in asked or usual[ladder.name]
+            if text != "none"
+        ]
+        for asked, usual in ((options.shape, PROFILED), (options.timed, TIMED))
+    )
     if options.collect_into is not None:
         wrong = complaints(collect_run(options.collect_into, profiled, timed, options.metric_set), profiled)
         print(*wrong, sep="\n", file=sys.stderr)
@@ -287,10 +274,8 @@ def main() -> int:
         packed = pack(run, folder / "packed")
         size = size_of(folder / "packed")
         if size > LARGEST_BYTES:
-            print(
-                f"{size} bytes are more than the {LARGEST_BYTES} that may ship, nothing was written",
-                file=sys.stderr,
-            )
+            most = f"more than the {LARGEST_BYTES} that may ship"
+            print(f"{size} bytes are {most}, nothing was written", file=sys.stderr)
             return keep(run, options)
         session = load_session([folder / "packed"])
         if session.failures or any(

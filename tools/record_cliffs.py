@@ -10,19 +10,21 @@ Every group of neighbours is timed in one process in random turns, L2 flushed be
 
 from __future__ import annotations
 
+import ctypes
 import json
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bench_hgemm import FLUSH_BYTES, card_state, fastest, medians, timed
-from recording import ROOT, options_of
+from recording import ROOT, options_of, table_of
 
-from gemmprof.analysis.explanation.causes.library_calls import TIMES, WHOLE, cards, padded, reduced
+from gemmprof.analysis.explanation.causes.library_calls import TIMES, WHOLE, Timed, cards, padded, reduced
+from gemmprof.base.spread import grouped
 
 PAGE = ROOT / "docs" / "cublas_cliffs.md"
 STEPS = (-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32, 64)
@@ -35,6 +37,13 @@ BASES = {
     "tf32": ((2048, 2048, 2048), (512, 4096, 4096)),
 }
 """M, N, K around which one size at a time is changed."""
+LAYERS = (("bf16", 4096, 4096), ("bf16", 14336, 4096), ("fp32", 4096, 4096), ("tf32", 4096, 4096))
+"""Type, N and K of what is tried with few rows."""
+TYPES = ("bf16", "fp32", "tf32")
+LONG = ((64, 65536), (128, 32768), (256, 16384), (512, 8192), (1024, 4096), (2048, 2048))
+"""Two sides, and the third."""
+BIASED = (4095, 4096, 4097)
+Shape = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +82,18 @@ def points() -> Iterator[Point]:
         at = f"bf16 nn {m}x{n}x{k}"
         yield from (Point(f"{at} N", "bf16", "nn", m, n + step, k) for step in STEPS)
         yield from (Point(f"{at} K", "bf16", "nn", m, n, k + step) for step in STEPS)
-    for type_, n, k in (
-        ("bf16", 4096, 4096),
-        ("bf16", 14336, 4096),
-        ("fp32", 4096, 4096),
-        ("tf32", 4096, 4096),
-    ):
+    for type_, n, k in LAYERS:
         yield from (Point(f"{type_} few rows {n}x{k}", type_, "tn", m, n, k) for m in FEW)
-    for type_ in ("bf16", "fp32", "tf32"):
+    for type_ in TYPES:
         yield from (Point(f"{type_} few columns", type_, "tn", 4096, n, 4096) for n in NARROW)
-        for side, length in (
-            (64, 65536),
-            (128, 32768),
-            (256, 16384),
-            (512, 8192),
-            (1024, 4096),
-            (2048, 2048),
-        ):
+        for side, length in LONG:
             yield Point(f"{type_} long K", type_, "tn", side, side, length)
             yield Point(f"{type_} tall", type_, "tn", length, side, side)
             yield Point(f"{type_} flat", type_, "tn", side, length, side)
     yield from (Point("bf16 cubes", "bf16", "tn", side, side, side) for side in range(896, 1409, 32))
     for type_ in ("bf16", "fp32"):
         for m in (16, 128, 1024, 4096):
-            for n in (4095, 4096, 4097):
+            for n in BIASED:
                 for call in ("mm", "addmm"):
                     yield Point(f"{type_} bias {m}", type_, "tn", m, n, 4096, call)
     for m in (512, 4096):
@@ -173,7 +170,7 @@ def versions() -> dict[str, Any]:
 
     try:
         library = find_library()
-        library.cublasLtGetVersion.restype = __import__("ctypes").c_size_t
+        library.cublasLtGetVersion.restype = ctypes.c_size_t
         cublas = int(library.cublasLtGetVersion())
     except (OSError, AttributeError):
         cublas = 0
@@ -210,9 +207,7 @@ def record(out: Path, repetitions: int, seconds: float, stage: str = "", *, time
     began = time.monotonic()
     dice, flush = random.Random(29), torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
     torch.manual_seed(29)
-    groups: dict[str, list[Point]] = {}
-    for point in points():
-        groups.setdefault(point.group, []).append(point)
+    groups = grouped((point.group, point) for point in points())
     told = versions() | {"before": card_state()}
     rows: dict[str, list[dict[str, Any]]] = {}
 
@@ -220,10 +215,8 @@ def record(out: Path, repetitions: int, seconds: float, stage: str = "", *, time
         flat = [row for found in rows.values() for row in found]
         content = {**told, "after": card_state(), "left_out": len(groups) - len(rows), "rows": flat}
         out.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
-        print(
-            f"{len(rows)} of {len(groups)} groups, {len(flat)} points, {time.monotonic() - began:.0f} s",
-            flush=True,
-        )
+        so_far = f"{len(rows)} of {len(groups)} groups, {len(flat)} points"
+        print(f"{so_far}, {time.monotonic() - began:.0f} s", flush=True)
 
     def in_time() -> bool:
         return time.monotonic() - began < seconds
@@ -237,9 +230,7 @@ def record(out: Path, repetitions: int, seconds: float, stage: str = "", *, time
             break
         beside = {at: call for at, point in enumerate(members) if stage and (call := ours(point, stage))}
         found = timed([*calls_of(group), *beside.values()], repetitions, flush, dice)
-        own = {
-            at: round(statistics.median(t), 2) for at, t in zip(beside, found[len(members) :], strict=True)
-        }
+        own = dict(zip(beside, found[len(members) :], strict=True))
         rows[group] = [
             {
                 "group": group,
@@ -251,7 +242,7 @@ def record(out: Path, repetitions: int, seconds: float, stage: str = "", *, time
                 "us": round(statistics.median(times), 2),
                 "p10": round(times[len(times) // 10], 2),
                 "p90": round(times[-1 - len(times) // 10], 2),
-                **({"ours": own[at]} if at in own else {}),
+                **({"ours": round(statistics.median(own[at]), 2)} if at in own else {}),
             }
             for at, (point, times) in enumerate(zip(members, found[: len(members)], strict=True))
         ]
@@ -284,35 +275,25 @@ def pack(recorded: Sequence[Path]) -> None:
     for file in recorded:
         found = json.loads(file.read_text(encoding="utf-8"))
         groups, kernels = ({}, {})  # type: dict[str, int], dict[str, int]
-        rows = [
-            [
-                groups.setdefault(row["group"], len(groups)),
+        rows = []
+        for row in found["rows"]:
+            group = groups.setdefault(row["group"], len(groups))
+            call = (
                 row["type"],
                 row["layout"],
                 *row["shape"],
                 row.get("call", "mm"),
                 *row.get("view", (0, 0)),
-                row["us"],
-                row["p10"],
-                row["p90"],
-                row.get("best"),
-                [kernels.setdefault(name.partition("<cublas")[0], len(kernels)) for name in row["kernels"]],
-                *([row["ours"]] if "ours" in row else []),
-            ]
-            for row in found["rows"]
-        ]
-        cards.append(
-            {
-                **_of_card(found),
-                "torch": found["torch"],
-                "date": found["date"],
-                "states": [found[when] for when in ("before", "loaded", "after")],
-                **({"beside": found["date"]} if any("ours" in row for row in found["rows"]) else {}),
-                "groups": list(groups),
-                "kernels": list(kernels),
-                "rows": rows,
-            }
-        )
+            )
+            times = row["us"], row["p10"], row["p90"], row.get("best")
+            names = (name.partition("<cublas")[0] for name in row["kernels"])
+            launched = [kernels.setdefault(name, len(kernels)) for name in names]
+            rows.append([group, *call, *times, launched, *([row["ours"]] if "ours" in row else [])])
+        card = _of_card(found) | {name: found[name] for name in ("torch", "date")}
+        card["states"] = [found[when] for when in ("before", "loaded", "after")]
+        if any("ours" in row for row in found["rows"]):
+            card["beside"] = found["date"]
+        cards.append(card | {"groups": list(groups), "kernels": list(kernels), "rows": rows})
     _write(cards)
 
 
@@ -340,7 +321,7 @@ def beside(recorded: Sequence[Path]) -> None:
     _write(cards)
 
 
-def _of_card(found: dict[str, Any]) -> dict[str, str]:
+def _of_card(found: dict[str, Any]) -> dict[str, Any]:
     """Card and cuBLAS of a run, as the table names them."""
     version = found["cublas"]
     return {
@@ -356,29 +337,39 @@ def _write(cards: list[dict[str, Any]]) -> None:
     )
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    heads = [f"| {' | '.join(titles)} |", f"|{'---|' + '---:|' * (len(titles) - 1)}"]
-    return ["", *heads, *(f"| {' | '.join(row)} |" for row in rows), ""]
+def _key(one: Point | Timed) -> tuple[object, ...]:
+    """What tells a product from every other."""
+    shape = (one.m, one.n, one.k) if isinstance(one, Point) else one.shape
+    return one.type, one.layout, shape, one.call, one.offset, one.pitch
 
 
-Key = tuple[str, str, tuple[int, int, int], str, int, int]
-
-
-def _key(type_: str, shape: tuple[int, int, int], call: str = "mm", offset: int = 0, pitch: int = 0) -> Key:
-    return type_, "tn", shape, call, offset, pitch
-
-
-def _both(key: Key, over: Key | None = None, *, speed: bool = False) -> str:
+def _both(point: Point, over: Point | None = None, *, speed: bool = False) -> str:
     """Microseconds of a product on both cards, or its time over another's, or its TFLOP/s."""
     told = []
     for card in cards():
-        times = {
-            _key(o.type, o.shape, o.call, o.offset, o.pitch): o.us for o in card.products if o.layout == "tn"
-        }
-        m, n, k = key[2]
-        value = 2e-6 * m * n * k / times[key] if speed else times[key] / (times[over] if over else 1.0)
+        times = {_key(one): one.us for one in card.products}
+        time = times[_key(point)]
+        flop = 2e-6 * point.m * point.n * point.k
+        value = flop / time if speed else time / (times[_key(over)] if over else 1.0)
         told.append(f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}")
     return " / ".join(told)
+
+
+def _at(type_: str, shape: Sequence[int], call: str = "mm", offset: int = 0, pitch: int = 0) -> Point:
+    return Point("", type_, "tn", *shape, call, offset, pitch)
+
+
+def _axes(types: Iterable[str]) -> Iterator[tuple[str, str, Shape, Callable[[int], Shape]]]:
+    """Of each base of these types and each of M, N, K: its name, type and shape, and the shape so many steps off."""
+    for type_ in types:
+        for base in BASES[type_]:
+            for axis, which in enumerate("MNK"):
+
+                def moved(step: int, base: Shape = base, axis: int = axis) -> Shape:
+                    m, n, k = (size + step * (at == axis) for at, size in enumerate(base))
+                    return m, n, k
+
+                yield f"{type_} {' × '.join(map(str, base))}, {which}", type_, base, moved
 
 
 def page() -> str:
@@ -393,89 +384,82 @@ def page() -> str:
         "neighbours in random turns, L2 flushed before each call, medians of 20. The advice on library calls "
         "([explain.md](explain.md)) reads the same numbers.",
         "",
-    ]
-    for card in found:
-        lines.append(
+        *(
             f"- {card.name}: cuBLAS {card.cublas}, torch {card.torch}, {card.date}; SM clock, power, °C before, after "
             f"the timing and at the end: {'; '.join(card.states)}."
-        )
-    lines += ["", "## What padding and TF32 save", "", "Share of the time: median and the middle 80 %."]
-    keys = sorted({key for card in found for key in padded(card)})
-    rows = []
-    for type_, elements in keys:
-        cells = [_spread([saved for _, saved in padded(card).get((type_, elements), [])]) for card in found]
-        rows.append([f"{type_}, rows multiples of {elements}: pad to {WHOLE[type_]}", *cells])
-    rows.append(["FP32 as TF32", *(_spread([saved for _, saved in reduced(card)]) for card in found)])
-    lines += _table(("call", *(card.name for card in found)), rows)
-    lines += ["## One size a little off", "", f"Time over that of the size in the middle, {names}."]
-    steps = (-4, -2, -1, 1, 2, 4, 8)
-    rows = []
-    for type_, bases in BASES.items():
-        for base in bases:
-            for axis, which in enumerate("MNK"):
-                moved = [
-                    (base[0] + step * (axis == 0), base[1] + step * (axis == 1), base[2] + step * (axis == 2))
-                    for step in steps
-                ]
-                name = f"{type_} {' × '.join(map(str, base))}, {which}"
-                rows.append([name, *(_both(_key(type_, shape), _key(type_, base)) for shape in moved)])
-    lines += _table(("product", *(f"{step:+d}" for step in steps)), rows)
-    if any(one.ours for card in found for one in card.products):
-        lines += [
-            "## gemmprof's own stage",
-            "",
-            f"Its time over torch.mm's at the same sizes, {names}; in turns with torch.mm in calls of their own "
-            f"({' / '.join(card.beside or 'still to be recorded' for card in found)}).",
-        ]
-        rows = []
-        for type_ in ("bf16", "fp16"):
-            for base in BASES[type_]:
-                for axis, which in enumerate("MNK"):
-                    shapes = [
-                        tuple(size + step * (at == axis) for at, size in enumerate(base))
-                        for step in (0, *steps)
-                    ]
-                    name = f"{type_} {' × '.join(map(str, base))}, {which}"
-                    rows.append([name, *(_beside(type_, shape) for shape in shapes)])
-        lines += _table(("product", "0", *(f"{step:+d}" for step in steps)), rows)
-    lines += ["## Few rows", "", f"Microseconds, {names}: N × K stays, M is in the head."]
-    few = (1, 2, 3, 4, 8, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257)
-    layers = (("bf16", 4096, 4096), ("bf16", 14336, 4096), ("fp32", 4096, 4096), ("tf32", 4096, 4096))
-    rows = [[f"{t} {n} × {k}", *(_both(_key(t, (m, n, k))) for m in few)] for t, n, k in layers]
-    lines += _table(("N × K", *map(str, few)), rows)
-    lines += ["## Few columns", "", f"Microseconds, {names}: M = K = 4096, N is in the head."]
-    rows = [[t, *(_both(_key(t, (4096, n, 4096))) for n in NARROW)] for t in ("bf16", "fp32", "tf32")]
-    lines += _table(("", *map(str, NARROW)), rows)
-    lines += ["## Long, tall, flat", "", f"TFLOP/s, {names}."]
-    sides = ((64, 65536), (128, 32768), (256, 16384), (512, 8192), (1024, 4096), (2048, 2048))
-    rows = []
-    for t in ("bf16", "fp32", "tf32"):
-        rows += [
-            [f"{t} side × side × length", *(_both(_key(t, (s, s, w)), speed=True) for s, w in sides)],
-            [f"{t} length × side × side", *(_both(_key(t, (w, s, s)), speed=True) for s, w in sides)],
-            [f"{t} side × length × side", *(_both(_key(t, (s, w, s)), speed=True) for s, w in sides)],
-        ]
-    lines += _table(("", *(f"{s}, {w}" for s, w in sides)), rows)
-    lines += ["## A bias added", "", f"Time of addmm over mm, {names}: K = 4096."]
-    rows = []
-    for t in ("bf16", "fp32"):
-        for m in (16, 128, 1024, 4096):
-            shapes = [(m, n, 4096) for n in (4095, 4096, 4097)]
-            rows.append([f"{t} M {m}", *(_both(_key(t, shape, "addmm"), _key(t, shape)) for shape in shapes)])
-    lines += _table(("", "N 4095", "N 4096", "N 4097"), rows)
-    lines += [
-        "## Where an operand begins, and how long its rows are",
+            for card in found
+        ),
         "",
+    ]
+
+    def section(title: str, says: str, head: Sequence[object], rows: Iterable[Sequence[str]]) -> None:
+        numbers = " | ".join(f"{one}>" for one in head[1:])
+        lines.extend((f"## {title}", "", says, "", *table_of(f"{head[0]} | {numbers}", rows), ""))
+
+    rows = [
+        [
+            f"{type_}, rows multiples of {elements}: pad to {WHOLE[type_]}",
+            *(_spread(padded(card).get((type_, elements), [])) for card in found),
+        ]
+        for type_, elements in sorted({key for card in found for key in padded(card)})
+    ]
+    rows.append(["FP32 as TF32", *(_spread(reduced(card)) for card in found)])
+    saves = "Share of the time: median and the middle 80 %."
+    section("What padding and TF32 save", saves, ("call", *(card.name for card in found)), rows)
+    steps = (-4, -2, -1, 1, 2, 4, 8)
+    head = [f"{step:+d}" for step in steps]
+    rows = [
+        [name, *(_both(_at(type_, moved(step)), _at(type_, base)) for step in steps)]
+        for name, type_, base, moved in _axes(BASES)
+    ]
+    off = f"Time over that of the size in the middle, {names}."
+    section("One size a little off", off, ("product", *head), rows)
+    if any(one.ours for card in found for one in card.products):
+        recorded = " / ".join(card.beside or "still to be recorded" for card in found)
+        ours = f"Its time over torch.mm's at the same sizes, {names}; in turns with torch.mm in calls of their own"
+        rows = [
+            [name, *(_beside(type_, moved(step)) for step in (0, *steps))]
+            for name, type_, _, moved in _axes(("bf16", "fp16"))
+        ]
+        section("gemmprof's own stage", f"{ours} ({recorded}).", ("product", "0", *head), rows)
+    few = (1, 2, 3, 4, 8, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257)
+    rows = [[f"{t} {n} × {k}", *(_both(_at(t, (m, n, k))) for m in few)] for t, n, k in LAYERS]
+    section("Few rows", f"Microseconds, {names}: N × K stays, M is in the head.", ("N × K", *few), rows)
+    rows = [[t, *(_both(_at(t, (4096, n, 4096))) for n in NARROW)] for t in TYPES]
+    section("Few columns", f"Microseconds, {names}: M = K = 4096, N is in the head.", ("", *NARROW), rows)
+    ways: dict[str, Callable[[int, int], Shape]] = {
+        "side × side × length": lambda side, length: (side, side, length),
+        "length × side × side": lambda side, length: (length, side, side),
+        "side × length × side": lambda side, length: (side, length, side),
+    }
+    rows = [
+        [f"{t} {way}", *(_both(_at(t, shape(*sides)), speed=True) for sides in LONG)]
+        for t in TYPES
+        for way, shape in ways.items()
+    ]
+    sides = (f"{side}, {length}" for side, length in LONG)
+    section("Long, tall, flat", f"TFLOP/s, {names}.", ("", *sides), rows)
+    beside = [(m, [(m, n, 4096) for n in BIASED]) for m in (16, 128, 1024, 4096)]
+    rows = [
+        [f"{t} M {m}", *(_both(_at(t, shape, "addmm"), _at(t, shape)) for shape in shapes)]
+        for t in ("bf16", "fp32")
+        for m, shapes in beside
+    ]
+    over = f"Time of addmm over mm, {names}: K = 4096."
+    section("A bias added", over, ("", *(f"N {n}" for n in BIASED)), rows)
+    views = ((0, 8), (4, 8), (2, 8), (1, 8), (0, 4), (0, 2), (0, 1))
+    begun = [_at("bf16", (m, 4096, 4096), "view") for m in (512, 4096)]
+    rows = [
+        [f"M {at.m}", *(_both(replace(at, offset=begins, pitch=longer), at) for begins, longer in views)]
+        for at in begun
+    ]
+    section(
+        "Where an operand begins, and how long its rows are",
         f"Time over that of the aligned operand, {names}: BF16, N = K = 4096; the first operand begins so many "
         "elements later, its rows are so many longer than K.",
-    ]
-    views = ((0, 8), (4, 8), (2, 8), (1, 8), (0, 4), (0, 2), (0, 1))
-    rows = []
-    for m in (512, 4096):
-        base = (m, 4096, 4096)
-        plain = _key("bf16", base, "view")
-        rows.append([f"M {m}", *(_both(_key("bf16", base, "view", *view), plain) for view in views)])
-    lines += _table(("", *(f"+{a}, rows +{b}" for a, b in views)), rows)
+        ("", *(f"+{begins}, rows +{longer}" for begins, longer in views)),
+        rows,
+    )
     worst = [max(one.us / one.best for one in card.products if one.best) for card in found]
     lines += [
         "## Would another of cublasLt's proposals help?",
@@ -488,23 +472,18 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _beside(type_: str, shape: tuple[int, ...]) -> str:
+def _beside(type_: str, shape: Shape) -> str:
     """Our stage's time over torch.mm's on both cards."""
-    told = []
-    for card in cards():
-        same = [
-            o.ours / o.us
-            for o in card.products
-            if o.ours and (o.type, o.shape, o.layout, o.call) == (type_, shape, "tn", "mm")
-        ]
-        told.append(f"{statistics.median(same):.2f}" if same else "–")
-    return " / ".join(told)
+    key = _key(_at(type_, shape))
+    of_both = ([o.ours / o.us for o in card.products if o.ours and _key(o) == key] for card in cards())
+    return " / ".join(f"{statistics.median(same):.2f}" if same else "–" for same in of_both)
 
 
-def _spread(savings: Sequence[float]) -> str:
-    if not savings:
+def _spread(saved: Sequence[tuple[float, float]]) -> str:
+    """The savings of some products: median and the middle 80 %."""
+    if not saved:
         return "–"
-    ranked = sorted(savings)
+    ranked = sorted(saving for _, saving in saved)
     tenth = len(ranked) // 10
     low, middle, high = ranked[tenth], statistics.median(ranked), ranked[-1 - tenth]
     return f"{100 * middle:.0f} % ({100 * low:.0f} to {100 * high:.0f}, {len(ranked)} pairs)"
@@ -525,7 +504,6 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60.0, help="no group is begun after so many")
     parser.add_argument("--ours", default="", metavar="STAGE", help="time this stage of gemmprof's beside it")
-    parser.add_argument("--dry-run", action="store_true", help="print how many points there are")
     options = parser.parse_args()
     if options.write:
         pack(options.write)
@@ -533,10 +511,6 @@ def main() -> None:
         beside(options.beside)
     if options.write or options.beside or options.page:
         PAGE.write_text(page(), encoding="utf-8")
-        return
-    if options.dry_run:
-        found = list(points())
-        print(len(found), "points in", len({point.group for point in found}), "groups")
         return
     if options.out is None:
         parser.error("name the file to write")

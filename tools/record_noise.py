@@ -24,7 +24,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from recording import ROOT, Recording, compiled, compress, options_of, run_to_end, versions
+from recording import ROOT, Recording, compiled, compress, ended, options_of, run_to_end, versions
 
 SOURCES = ROOT / "tests" / "cuda" / "noise"
 # Reports keep the paths of sources and programs: build in a place that is the same on every machine.
@@ -128,7 +128,7 @@ def collect(one: Collection, output: Path, limit: float) -> Path:
         command = (*NCU, *one.options, "-o", str(target), *command)
     done = run_to_end(command, limit, folder=BUILD)
     if done.returncode:
-        raise RuntimeError(f"ended with {done.returncode}: {(done.stderr + done.stdout)[-2000:]}")
+        raise RuntimeError(ended(done))
     if not one.options:
         target.write_text("kernel,repetition,milliseconds\n" + done.stdout)
     return target

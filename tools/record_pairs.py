@@ -92,18 +92,16 @@ def build(architecture: str) -> dict[str, tuple[str, ...]]:
             source = ROOT / "kernels" / stage.source
             units[f"stage_{stage.name}"] = (source, ("-I", str(ROOT / "kernels" / "include"), *options))
 
-    def objects(names: Iterable[str]) -> list[str]:
-        return [str(BUILD / f"{name}.o") for name in names]
-
+    objects = {name: str(BUILD / f"{name}.o") for name in units}
     commands = {
-        name: (*NVCC, f"-arch={architecture}", *options, "-c", str(source), "-o", *objects([name]))
+        name: (*NVCC, f"-arch={architecture}", *options, "-c", str(source), "-o", objects[name])
         for name, (source, options) in units.items()
     }
     if failures := recording.compiled(commands):
         sys.exit("\n".join(failures))
     programs = {"pairs": [name for name in units if name != "ceilings"], "ceilings": ["main", "ceilings"]}
     for program, names in programs.items():
-        subprocess.run(["nvcc", "-o", str(BUILD / program), *objects(names)], check=True)
+        subprocess.run(["nvcc", "-o", str(BUILD / program), *map(objects.__getitem__, names)], check=True)
     return {program: (str(BUILD / program),) for program in programs}
 
 
@@ -163,14 +161,8 @@ def chosen_groups(
     for command in commands.values():
         for family in recording.lines_of(run((*command, "list"), 120).stdout):
             # A sweep of a ceiling is one piece.
-            chosen = (
-                family["sizes"][SIZES[sizes]]
-                if family["rows"]
-                else family["sizes"]
-                if sizes != "smaller"
-                else []
-            )
-            names = [f"{family['family']}={size}" for size in chosen]
+            chosen = SIZES[sizes] if family["rows"] else slice(0 if sizes == "smaller" else None)
+            names = [f"{family['family']}={size}" for size in family["sizes"][chosen]]
             if only and family["family"] not in only:
                 names = [name for name in names if name in only]
             if names:
@@ -191,12 +183,8 @@ def measure(folder: Path, options: argparse.Namespace) -> list[str]:
     launches: list[Record] = []
 
     def save() -> None:
-        content = {
-            "families": families,
-            "times": times,
-            "launches": launches,
-            "versions": recording.versions(),
-        }
+        content = {"families": families, "times": times, "launches": launches}
+        content |= {"versions": recording.versions()}
         (folder / f"times{options.suffix}.json").write_text(json.dumps(content), encoding="utf-8")
 
     for name, (command, chosen) in groups.items():
@@ -207,7 +195,7 @@ def measure(folder: Path, options: argparse.Namespace) -> list[str]:
             if not line.get("agrees", True):
                 kept.problem(f"{line['family']} {line['size']} {line['side']}: error {line['error']:.3g}")
         if result.returncode:
-            kept.problem(f"timing {name} ended with {result.returncode}: {result.stderr.strip()[-300:]}")
+            kept.problem(f"timing {name} {recording.ended(result)}")
         empty = next((line["empty_launch_ns"] for line in found if "empty_launch_ns" in line), None)
         kept.say(f"timed {name} (an empty launch: {empty} ns)")
     save()
@@ -217,7 +205,7 @@ def measure(folder: Path, options: argparse.Namespace) -> list[str]:
     }
     ncu = (*NCU, *lean_sections(BUILD / "sections"))
     with ThreadPoolExecutor(2) as pool:
-        packing: list[Future[None]] = []
+        packing: list[Future[int]] = []
         for name, (command, chosen) in groups.items():
             if kept.left() < 5:
                 kept.problem(f"no time left to profile {name}")
@@ -228,16 +216,13 @@ def measure(folder: Path, options: argparse.Namespace) -> list[str]:
             found = [line for line in recording.lines_of(result.stdout) if "family" in line]
             passes, count = recording.passes_of(result), recording.launches_of(result)
             if count != len(found) or result.returncode:
-                said = (result.stderr + result.stdout)[-400:]
-                kept.problem(
-                    f"profiling {name}: {count} launches for {len(found)} sides, ended with {result.returncode}: {said}"
-                )
+                counted = f"{count} launches for {len(found)} sides"
+                kept.problem(f"profiling {name}: {counted}, {recording.ended(result)}")
             launches += [{**line, "report": f"{report.name}.xz", "launch": i} for i, line in enumerate(found)]
             save()
             if report.exists():
-                packing.append(
-                    pool.submit(recording.compress, report, folder / f"{report.name}.xz", preset=9)
-                )
+                target = folder / f"{report.name}.xz"
+                packing.append(pool.submit(recording.compress, report, target, preset=9))
                 size = report.stat().st_size / 1e6
                 most = max(passes, default=0)
                 kept.say(f"profiled {name}: {count} launches, {most} passes at most, {size:.0f} MB")
@@ -267,16 +252,13 @@ def outcomes(families: Iterable[Record], times: Iterable[Record], launches: Iter
                 before, after = ((family["family"], size, row[end]) for end in ("from", "to"))
                 if not {before, after} <= timed.keys() & profiled.keys():
                     continue
-                name = (
-                    family["family"]
-                    if len(family["rows"]) == 1
-                    else f"{family['family']}:{row['from']}>{row['to']}"
-                )
+                way = f":{row['from']}>{row['to']}" if len(family["rows"]) > 1 else ""
                 flawed, mended = side(before), side(after)
                 # Slower without the flaw: at this size the change brings another flaw along (a small grid, say).
                 kind = "not_mended" if mended["time_ns"] > MUCH_SLOWER * flawed["time_ns"] else row["kind"]
-                rows.append({"pair": name, "kernel": family["kernel"], "size": str(size), "kind": kind,
-                             "causes": row["causes"], "flawed": flawed, "mended": mended})  # fmt: skip
+                head = {"pair": f"{family['family']}{way}", "kernel": family["kernel"], "size": str(size)}
+                rest = {"kind": kind, "causes": row["causes"], "flawed": flawed, "mended": mended}
+                rows.append(head | rest)
     return rows
 
 
@@ -327,21 +309,17 @@ def write(folder: Path) -> None:
         text = json.dumps(content)[:-1] + f', "{key}": [\n{lines}\n]}}\n'
         (folder / name).write_text(text, encoding="utf-8")
 
-    pairs = outcomes(
-        measured["families"], split(measured["times"], False), split(measured["launches"], False)
-    )
+    families, times, launches = (measured[name] for name in ("families", "times", "launches"))
+    pairs = outcomes(families, split(times, False), split(launches, False))
     dump("outcomes.json", {"format": "gemmprof.pairs/1", **head, "pairs": pairs}, "pairs")
-    units = {family["family"]: family["kernel"] for family in measured["families"]}
-    found = ceilings(folder, split(measured["times"], True), split(measured["launches"], True), units)
-    if found:
+    units = {family["family"]: family["kernel"] for family in families}
+    if found := ceilings(folder, split(times, True), split(launches, True), units):
         dump("ceilings.json", {"format": "gemmprof.ceilings/1", **head, "ceilings": found}, "ceilings")
     for row in pairs:
         saved = 1.0 - row["mended"]["time_ns"] / row["flawed"]["time_ns"]
         took = row["flawed"]["time_ns"] / 1e3
-        causes = "+".join(row["causes"])
-        print(
-            f"{row['pair']:40} {row['size']:>9} {took:9.1f} us  saved {100 * saved:5.1f} %  {causes} ({row['kind']})"
-        )
+        why = f"{'+'.join(row['causes'])} ({row['kind']})"
+        print(f"{row['pair']:40} {row['size']:>9} {took:9.1f} us  saved {100 * saved:5.1f} %  {why}")
 
 
 if __name__ == "__main__":

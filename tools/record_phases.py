@@ -23,7 +23,17 @@ from typing import Any
 
 import recording
 from record_pairs import NVCC
-from recording import ROOT, complaints_of, compress, lines_of, options_of, passes_of, run_to_end, versions
+from recording import (
+    ARCHITECTURE,
+    ROOT,
+    complaints_of,
+    compress,
+    lines_of,
+    options_of,
+    passes_of,
+    run_to_end,
+    versions,
+)
 
 from gemmprof import metrics
 from gemmprof.gpu.devices import ncu_installation
@@ -31,16 +41,10 @@ from gemmprof.profiler.ncu.command import write_lean_sections
 
 # Reports keep the paths of sources: build in a place that is the same on every machine.
 BUILD = Path("/tmp/gemmprof-phases")
-ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 NCU = ("ncu", "--clock-control", "none", "--force-overwrite", "--import-source", "yes")
 WARP_STATES = "PmSampling_WarpStates"
-KEPT = (
-    "phases",
-    "graph",
-    "host_reads",
-    "debug_build",
-    "stalls",
-)  # in the repository; the others are too large
+# In the repository; the others are too large.
+KEPT = ("phases", "graph", "host_reads", "debug_build", "stalls")
 
 
 def build() -> None:
@@ -96,10 +100,7 @@ def reports(lean: Path, unsampled: Path) -> dict[str, tuple[tuple[str, ...], tup
         "graph": (("./phases", "graph"), of_graph),
         "host_reads": (("./host_reads",), sampled),
         "debug_build": (("./host_reads_debug",), sampled),
-        "stalls": (
-            ("./phases", "serial_middle", "three_phases"),
-            (*sampled, "--section", WARP_STATES),
-        ),
+        "stalls": (("./phases", "serial_middle", "three_phases"), (*sampled, "--section", WARP_STATES)),
         "over_time": (("./phases",), over_time),
         "over_time_fine": (("./phases", "clock_drop"), (*over_time, "--pm-sampling-interval", "1000")),
         "lean_sampled_few": (few, sampled),
@@ -130,10 +131,9 @@ def main() -> int:
         sys.exit("no installation of Nsight Compute was found")
     with tempfile.TemporaryDirectory(prefix="gemmprof-sections-") as sections:
         lean, unsampled = Path(sections) / "lean", Path(sections) / "unsampled"
-        for copy in (lean, unsampled):
+        for copy, without in ((lean, metrics.LEAN_WITHOUT), (unsampled, ())):
             copy.mkdir()
-        write_lean_sections(installation / "sections", lean, metrics.LEAN_WITHOUT)
-        write_lean_sections(installation / "sections", unsampled, ())
+            write_lean_sections(installation / "sections", copy, without)
         made = Recording(folder, options.budget)
         plain = run_to_end(("./phases",), 60, folder=BUILD)
         kernels = lines_of(plain.stdout)

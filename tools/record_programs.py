@@ -30,41 +30,34 @@ from pathlib import Path
 from typing import Any
 
 import recording
-from recording import ROOT, compiled, compress, device, lines_of, options_of, passes_of, run_to_end
+from recording import (
+    ARCHITECTURE,
+    ROOT,
+    compiled,
+    compress,
+    device,
+    ended,
+    lines_of,
+    options_of,
+    passes_of,
+    run_to_end,
+)
 
 SOURCES = ROOT / "tests" / "cuda" / "programs"
 PREBUILT = ROOT / "build" / "programs"
 # Reports keep the paths of sources and programs: the same on every machine.
 BUILD = Path("/tmp/gemmprof-programs")
-# The most wanted first.
-NVCC = ("nvcc", "-O3", "-std=c++20", "-gencode=arch=compute_90a,code=sm_90a", "-lineinfo")
+NVCC = ("nvcc", "-O3", "-std=c++20", ARCHITECTURE, "-lineinfo")
 NCU = ("ncu", "--clock-control", "none", "--force-overwrite", "--nvtx", "--profile-from-start", "off")
 LEAN = ("SpeedOfLight", "LaunchStats", "Occupancy")
 DEEP = (
-    *LEAN,
-    "SourceCounters",
-    "WarpStateStats",
-    "SchedulerStats",
-    "InstructionStats",
-    "ComputeWorkloadAnalysis",
-    "MemoryWorkloadAnalysis",
-    "MemoryWorkloadAnalysis_Tables",
+    *(*LEAN, "SourceCounters", "WarpStateStats", "SchedulerStats", "InstructionStats"),
+    *("ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables"),
 )
-TRAFFIC = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+TRAFFIC = "dram__bytes_read.sum,dram__bytes_write.sum"
 # What the sums and the order of the launches are read from. A pass takes ncu 38 ms whatever it counts, and throughputs
 # with their parts six: of hundreds of launches they would be minutes.
-FEW = (
-    *("--section", "LaunchStats", "--section", "Occupancy", "--metrics"),
-    ",".join(
-        (
-            "gpu__time_duration.sum",
-            "gpc__cycles_elapsed.max",
-            "sm__cycles_active.avg",
-            "sm__cycles_active.max",
-            *TRAFFIC,
-        )
-    ),
-)
+FEW = f"gpu__time_duration.sum,gpc__cycles_elapsed.max,sm__cycles_active.avg,sm__cycles_active.max,{TRAFFIC}"
 
 
 @dataclass(frozen=True)
@@ -97,14 +90,12 @@ class Recording:
 
     def ncu(self, report: Path) -> list[str]:
         """The program under ncu."""
+        sections, metrics = {
+            "deep": (DEEP, ""), "lean": (LEAN, TRAFFIC), "few": (("LaunchStats", "Occupancy"), FEW)
+        }[self.what]  # fmt: skip
         # A library's code is not the reader's, and fills megabytes; what people wrote themselves is read line by line.
-        if self.what == "few":
-            how = ["--import-sass", "no", *FEW]
-        elif self.what == "deep":
-            how = ["--import-source", "yes", *(word for name in DEEP for word in ("--section", name))]
-        else:
-            how = [*(word for name in LEAN for word in ("--section", name)), "--import-sass", "no"]
-            how += ["--metrics", ",".join(TRAFFIC)]
+        how = ["--import-sass", "no", "--metrics", metrics] if metrics else ["--import-source", "yes"]
+        how += [word for name in sections for word in ("--section", name)]
         return [*NCU, *how, "--export", str(report), *self.command("profile", self.variant)]
 
 
@@ -143,20 +134,12 @@ class Session(recording.Recording):
     def __init__(self, folder: Path, budget: float, only: list[str], timed: list[str]) -> None:
         super().__init__(budget)
         self.folder, self.only, self.timed = folder, only, timed
-        self.found: dict[str, Any] = {
-            "format": "gemmprof.programs/1",
-            "gpu": device(),
-            "measured": [],
-            "reports": [],
-        }
+        head = {"format": "gemmprof.programs/1", "gpu": device()}
+        self.found: dict[str, Any] = {**head, "measured": [], "reports": []}
         self.seconds: dict[str, float] = {}
-        self.environment = {
-            **os.environ,
-            "GEMMPROF_PROGRAMS_LOCK": str(BUILD / "turn.lock"),
-            "TORCHINDUCTOR_CACHE_DIR": str(BUILD / "inductor"),
-            "TRITON_CACHE_DIR": str(BUILD / "triton"),
-        }
-        os.environ.update(self.environment)
+        os.environ["GEMMPROF_PROGRAMS_LOCK"] = str(BUILD / "turn.lock")
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(BUILD / "inductor")
+        os.environ["TRITON_CACHE_DIR"] = str(BUILD / "triton")
 
     def save(self) -> None:
         """Write what there is."""
@@ -198,7 +181,7 @@ class Session(recording.Recording):
         passes = passes_of(result)
         self.seconds[f"ncu {one.name}"] = round(time.monotonic() - begun, 1)
         if not report.exists():
-            self.problem(f"{one.name}: {(result.stderr + result.stdout)[-600:]}")
+            self.problem(f"{one.name}: {ended(result)}")
             return
         size = compress(report, report.with_suffix(".ncu-rep.xz"), preset=9 | lzma.PRESET_EXTREME)
         report.unlink()

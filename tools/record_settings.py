@@ -13,9 +13,7 @@ Usage: record_settings.py --told TOLD.csv
 from __future__ import annotations
 
 import csv
-import importlib.util
 import inspect
-import json
 import random
 import re
 import shutil
@@ -23,10 +21,9 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from recording import ROOT, options_of, table_of, write_block
+from recording import ROOT, loaded, options_of, rows_of, table_of, write_block
 
 SETTINGS = ROOT / "tests" / "data" / "settings"
 SOURCES = Path("/tmp/gemmprof-settings")
@@ -51,26 +48,15 @@ def staged(source: str, stages: int) -> str:
     return "\n".join(lines)
 
 
-def loaded(source: Path) -> ModuleType:
-    """A module of studies; it finds what it shares with others beside it."""
-    name = f"{source.parent.name}_{source.stem}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, source)
-        assert spec is not None and spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
 def told() -> Iterator[Row]:
     """Settings that explanations name, and what each is told to save, in %."""
     from score_pairs import launches
-    from score_studies import DATA, reports
+    from score_studies import DATA, listed, reports
 
     from gemmprof.analysis.explanation.engine import explain
 
     for folder in sorted(path.parent for path in DATA.glob("*/h?00/studies.json")):
-        for study in json.loads((folder / "studies.json").read_text("utf-8"))["studies"]:
+        for study in listed(folder):
             for side in (study["kernel"], *study["fixes"]) if "triton_" in study["study"] else ():
                 launch = launches(reports(folder) / side["report"])[side["launch"]]
                 for number, finding in enumerate(explain(launch).findings, 1):
@@ -178,12 +164,6 @@ def try_all(rows: list[Row], card: str) -> Iterator[Row]:
             torch.cuda.empty_cache()
 
 
-def read(path: Path) -> list[Row]:
-    """The rows of a table."""
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def write(path: Path, rows: list[Row]) -> None:
     """Write a table."""
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -198,7 +178,7 @@ def summary() -> list[tuple[str, ...]]:
 
     found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for path in sorted(SETTINGS.glob("*.csv")):
-        for row in read(path):
+        for row in rows_of(path):
             half = "kept" if DATA / row["set"] in HALVED and unopened(row["study"]) else "open"
             outcome = float(row["told"]), float(row["saved"])
             found.setdefault((row["card"].upper(), row["setting"].split("=")[0], half), []).append(outcome)
@@ -229,7 +209,7 @@ def main() -> int:
         import torch
 
         card = "h200" if "H200" in torch.cuda.get_device_name() else "h100"
-        write(options.tables[1], list(try_all(read(options.tables[0]), card)))
+        write(options.tables[1], list(try_all(rows_of(options.tables[0]), card)))
     else:
         parser.error("say what to try and where to write, --told or --write")
     return 0

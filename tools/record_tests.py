@@ -20,9 +20,11 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import recording as tools
 from recording import ROOT, compress
@@ -33,23 +35,20 @@ BUILD = Path("/tmp/gemmprof-tests")
 NVCC = ("nvcc", "-O3", "-std=c++17", "-arch=sm_90", "--extended-lambda")
 # Clock control would change the settings of a GPU that may be shared.
 NCU = ("ncu", "--clock-control", "none", "--force-overwrite")
-FULL = ("--set", "full", "--import-source", "yes")
 ODD_SOURCES = {"odd_path": "odd folder/kern&l 'q' é.cu", "odd_text": "odd folder/mark<b>up 'q'.cu"}
 TRAINING = "train_step.py"
 TRAINING_LAUNCHES = 843
 PRESET = 9 | lzma.PRESET_EXTREME
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(NamedTuple):
     """One report: which program is run, with what arguments of its own and of ncu's, and which exports are kept."""
 
     topic: str
     program: str
-    options: tuple[str, ...] = FULL
-    arguments: tuple[str, ...] = ()
-    exports: tuple[str, ...] = ("details", "raw", "raw_base", "source")
-    line_info: bool = True
+    arguments: tuple[str, ...]
+    options: tuple[str, ...]
+    exports: tuple[str, ...]
 
 
 # What each export asks of ``ncu --import FILE``; the name becomes part of the file's name.
@@ -68,73 +67,14 @@ EXPORTS: dict[str, tuple[str, ...]] = {
     "source_cuda_sass": ("--page", "source", "--print-source", "cuda,sass"),
     "session": ("--page", "session"),
 }
-EVERYTHING = tuple(EXPORTS)
 
-RECORDINGS = (
-    Recording("ladder_simple", "gemm_ladder", exports=EVERYTHING),
-    Recording("flaws_bank_conflicts", "bank_conflicts", exports=EVERYTHING),
-    Recording("flaws_global_access", "global_access"),
-    Recording("flaws_atomics", "atomics"),
-    Recording("flaws_precision", "precision"),
-    Recording("flaws_tensor", "tensor"),
-    Recording("flaws_divergence", "divergence"),
-    Recording("flaws_spills", "spills"),
-    Recording("flaws_occupancy", "occupancy"),
-    Recording("flaws_async_copy", "async_copy"),
-    Recording("flaws_other_memory", "other_memory"),
-    Recording("flaws_cluster", "cluster"),
-    Recording("launches_same_kernel", "launches", ("--set", "detailed", "--import-source", "yes")),
-    Recording(
-        "names_templates",
-        "names",
-        ("--set", "basic"),
-        exports=("details", "raw", "raw_function", "raw_mangled", "source"),
-    ),
-    Recording(
-        "names_nvtx",
-        "nvtx",
-        ("--set", "basic", "--nvtx"),
-        exports=("details", "raw", "raw_nvtx_rename", "session"),
-    ),
-    Recording("names_odd_path", "odd_path"),
-    Recording(
-        "names_markup", "odd_text", exports=("details", "raw", "source", "source_cuda", "source_cuda_sass")
-    ),
-    Recording(
-        "partial_two_metrics",
-        "gemm_ladder",
-        ("--metrics", "gpu__time_duration.sum,sm__throughput.avg.pct_of_peak_sustained_elapsed"),
-    ),
-    Recording("partial_basic", "gemm_ladder", ("--set", "basic")),
-    Recording("partial_detailed", "gemm_ladder", ("--set", "detailed")),
-    Recording("partial_roofline", "precision", ("--set", "roofline")),
-    Recording("partial_no_source", "gemm_ladder", ("--set", "full")),
-    Recording("partial_no_lineinfo", "gemm_ladder", FULL, line_info=False),
-    Recording(
-        "partial_source_counters", "gemm_ladder", ("--section", "SourceCounters", "--import-source", "yes")
-    ),
-    Recording(
-        "modes_range",
-        "launches",
-        ("--set", "basic", "--replay-mode", "range"),
-        ("range",),
-        ("details", "raw"),
-    ),
-    Recording(
-        "modes_graph",
-        "launches",
-        ("--set", "basic", "--graph-profiling", "graph"),
-        ("graph",),
-        ("details", "raw"),
-    ),
-    Recording("modes_graph_nodes", "launches", ("--set", "basic"), ("graph",), ("details", "raw")),
-    Recording(
-        "modes_application_replay",
-        "launches",
-        ("--set", "basic", "--replay-mode", "application"),
-        exports=("details", "raw"),
-    ),
-)
+
+def recordings() -> Iterator[Recording]:
+    """The rows of tests/cuda/reports.csv."""
+    for row in tools.rows_of(SOURCES / "reports.csv"):
+        arguments, options, exports = (tuple(row[one].split()) for one in ("arguments", "options", "exports"))
+        exports = tuple(EXPORTS) if exports == ("all",) else exports
+        yield Recording(row["topic"], row["program"], arguments, options, exports)
 
 
 @dataclass
@@ -158,24 +98,22 @@ def build_programs() -> list[str]:
     """Compile every program of tests/cuda, all at once; return the messages of those that failed."""
     shutil.rmtree(BUILD, ignore_errors=True)
     shutil.copytree(SOURCES, BUILD / "cuda")
-    jobs: list[tuple[str, Path, tuple[str, ...]]] = [
-        (source.stem, source, ("-lineinfo",)) for source in sorted((BUILD / "cuda").glob("*.cu"))
-    ]
-    jobs += [(name, BUILD / "cuda" / path, ("-lineinfo",)) for name, path in ODD_SOURCES.items()]
-    jobs.append(("gemm_ladder_no_lineinfo", BUILD / "cuda" / "gemm_ladder.cu", ()))
-
-    return tools.compiled(
-        {name: (*NVCC, *options, "-o", str(BUILD / name), str(source)) for name, source, options in jobs}
-    )
+    sources = {source.stem: source.name for source in sorted((BUILD / "cuda").glob("*.cu"))} | ODD_SOURCES
+    commands = {
+        name: (*NVCC, "-lineinfo", "-o", str(BUILD / name), str(BUILD / "cuda" / path))
+        for name, path in sources.items()
+    }
+    name = "gemm_ladder_no_lineinfo"
+    commands[name] = (*NVCC, "-o", str(BUILD / name), str(BUILD / "cuda" / "gemm_ladder.cu"))
+    return tools.compiled(commands)
 
 
 def record(recording: Recording, timeout: float) -> tuple[Outcome, Path]:
     """Profile one program; return the outcome and the path of the (uncompressed) report."""
     outcome = Outcome(recording.topic)
     report = BUILD / f"{recording.topic}.ncu-rep"
-    program = recording.program if recording.line_info else f"{recording.program}_no_lineinfo"
-    command = (*recording.options, "--export", str(report), str(BUILD / program), *recording.arguments)
-    result = profiled(outcome, command, report, timeout)
+    program = (str(BUILD / recording.program), *recording.arguments)
+    result = profiled(outcome, (*recording.options, "--export", str(report), *program), report, timeout)
     if result.returncode != 0:
         outcome.problems.append(f"ncu ended with {result.returncode}")
     outcome.problems += [one for one in tools.complaints_of(result) if "unmodified GPU clocks" not in one]
@@ -227,9 +165,7 @@ def training(topic: str, launches: int, timeout: float) -> tuple[Outcome, Path]:
     result = profiled(outcome, command, report, timeout)
     # "--kill yes" ends the program with a signal once all launches are profiled: no failure.
     if outcome.launches < launches:
-        outcome.problems.append(
-            f"ncu ended with {result.returncode}: {result.stdout[-300:]} {result.stderr[-300:]}"
-        )
+        outcome.problems.append(f"ncu {tools.ended(result)}")
     return outcome, report
 
 
@@ -267,7 +203,7 @@ def main() -> int:
     def wanted(topic: str) -> bool:
         return topic not in options.skip and (not options.only or topic in options.only)
 
-    chosen = [entry for entry in RECORDINGS if wanted(entry.topic)]
+    chosen = [entry for entry in recordings() if wanted(entry.topic)]
     outcomes: list[Outcome] = []
     # Profiling needs the GPU for itself; exports and compression run beside it on the other cores.
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 2)) as pool:

@@ -26,7 +26,18 @@ from pathlib import Path
 from typing import Any
 
 from record_pairs import BUILD, NCU, NVCC, lean_sections, run
-from recording import ROOT, Recording, compiled, compress, lines_of, options_of, passes_of, versions
+from recording import (
+    ARCHITECTURE,
+    ROOT,
+    Recording,
+    compiled,
+    compress,
+    ended,
+    lines_of,
+    options_of,
+    passes_of,
+    versions,
+)
 
 SETS = (
     "variants",
@@ -37,11 +48,9 @@ SETS = (
     "blind26",
 )
 """In the order in which they were written; the last is the one judged at first sight (tools/score_studies.py)."""
-ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 FULL = (*NCU[: NCU.index("--section")], "--set", "full")
-LAUNCHES_EACH = (
-    50  # of one ncu process: enough that its start costs little, few enough that a failure takes few along
-)
+# Of one ncu process: enough that its start costs little, few enough that a failure takes few along.
+LAUNCHES_EACH = 50
 
 Record = dict[str, Any]
 
@@ -152,7 +161,7 @@ class Studies(Recording):
             result = run((*command, "list"), 60)
             found = [one | {"program": name} for one in lines_of(result.stdout)]
             if not found:
-                self.problem(f"{name} lists nothing: {result.stderr.strip()[-300:]}")
+                self.problem(f"{name} lists nothing: {ended(result)}")
             self.studies += [one for one in found if not only or one["family"] in only]
 
     def check(self, programs: dict[str, tuple[str, ...]]) -> None:
@@ -169,9 +178,7 @@ class Studies(Recording):
                     if not line["agrees"]:
                         self.problem(f"{line['family']} {line['side']}: error {line['error']:.3g}")
                 if result.returncode or len(found) != 1 + sum(bool(row["to"]) for row in study["rows"]):
-                    self.problem(
-                        f"{study['family']} ended with {result.returncode}: {result.stderr.strip()[-300:]}"
-                    )
+                    self.problem(f"{study['family']} {ended(result)}")
                 else:
                     sound.append(study)
         self.studies = sound
@@ -200,7 +207,7 @@ class Studies(Recording):
             self.times += [line for line in found if "side" in line]
             self.head |= {key: line[key] for line in found for key in line if key == "empty_launch_ns"}
             if result.returncode:
-                self.problem(f"timing {name} ended with {result.returncode}: {result.stderr.strip()[-300:]}")
+                self.problem(f"timing {name} {ended(result)}")
             self.say(f"timed {name}: {len(self.times)} sides so far")
         watch.terminate()
         self.head["clocks_mhz"] = clocks(watch.communicate()[0])
@@ -221,13 +228,11 @@ class Studies(Recording):
                 launches = profiled(result.stdout, f"{report.name}.xz")
                 count = sum(one["launches"] for one in launches)
                 if result.returncode:
-                    said = (result.stderr + result.stdout)[-300:]
-                    self.problem(f"{report.name}: ended with {result.returncode}: {said}")
+                    self.problem(f"{report.name}: {ended(result)}")
                 for one in launches:
                     if one["launches"] != 1:
-                        self.problem(
-                            f"{one['family']} {one['side']}: {one['launches']} launches, the report's first is named"
-                        )
+                        count_of = f"{one['family']} {one['side']}: {one['launches']} launches"
+                        self.problem(f"{count_of}, the report's first is named")
                 self.launches += [one for one in launches if one["launches"]]
                 if report.exists():
                     packing.append(pool.submit(compress, report, self.folder / f"{report.name}.xz", preset=9))

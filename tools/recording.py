@@ -6,17 +6,22 @@ Only the standard library is used: such a machine needs nothing else.
 from __future__ import annotations
 
 import argparse
+import csv
+import importlib.util
 import json
 import lzma
 import os
 import re
+import resource
 import signal
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 CHUNK = 16 << 20
 """Bytes of input per xz stream, so that a large report is compressed by several cores."""
+ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
+"""What nvcc compiles for where the program is carried to a machine with a GPU."""
 
 
 def options_of(text: str | None) -> argparse.ArgumentParser:
@@ -51,6 +58,21 @@ def with_block(text: str, name: str, content: str) -> str:
     if not count:
         raise SystemExit(f"there is no block named {name}")
     return found
+
+
+def filled(template: str, **values: object) -> str:
+    """A page from its template beside the tools, in which ``table`` is `table_of` and ``mean`` that of some shares."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    pages = Environment(
+        loader=FileSystemLoader(ROOT / "tools"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    pages.globals["table"] = lambda head, rows: "\n".join(table_of(head, rows))
+    pages.filters["mean"] = lambda shares: f"{100 * statistics.fmean(shares):.1f}" if shares else "–"
+    return pages.get_template(template).render(**values)
 
 
 def write_block(page: Path, name: str, content: str) -> None:
@@ -146,6 +168,11 @@ def run_to_end(
     return subprocess.CompletedProcess(command, 124, output, errors)
 
 
+def ended(result: subprocess.CompletedProcess[str]) -> str:
+    """How a process ended, and its last words."""
+    return f"ended with {result.returncode}: {(result.stdout + result.stderr).strip()[-400:]}"
+
+
 def passes_of(result: subprocess.CompletedProcess[str]) -> list[int]:
     """How often ncu replayed each launch that it profiled."""
     return [int(passes) for passes in re.findall(r"- (\d+) pass", result.stdout)]
@@ -169,6 +196,42 @@ def compress(source: Path, target: Path, *, preset: int) -> int:
         packed = b"".join(pool.map(lambda chunk: lzma.compress(chunk, preset=preset), chunks))
     target.write_bytes(packed)
     return len(packed)
+
+
+def loaded(source: Path) -> ModuleType:
+    """A Python file as a module, loaded once; its name is made of its folder's and its own."""
+    name = f"{source.parent.name}_{source.stem}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, source)
+        assert spec is not None and spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def processor_seconds(*, children: bool = True) -> float:
+    """Of the children of this process that have ended; else of this process alone."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def peak_mb(pid: int | str = "self") -> int:
+    """Largest resident memory that a process has had so far, 0 if it is gone.
+
+    ``ru_maxrss`` knows of that of the process that started it, too.
+    """
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s*(\d+)", status)
+    return int(found[1]) >> 10 if found else 0
+
+
+def rows_of(table: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, each by the titles of its columns."""
+    with table.open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:

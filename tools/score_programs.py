@@ -1,22 +1,20 @@
 #!/usr/bin/env python3
 """Hold what gemmprof says first of the recorded programs against an expert's list and against what came of it.
 
-python tools/score_programs.py [--check | --look NAME]
-
 Writes the generated part of docs/programs.md from tests/data/programs: the reports, the expert's proposals
-(expected.json), what gemmprof said before a recording with what came of it (first_look.json, second_look.json, kept as
-they were), and the times of tools/record_programs.py (measured.json).
+(expected.json) and which variant follows which of gemmprof's (followed.csv), what it said before a recording with what
+came of it (first_look.json, second_look.json, kept as they were), and the times of tools/record_programs.py
+(measured.json).
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from recording import ROOT, table_of, with_block
+from recording import ROOT, options_of, rows_of, table_of, with_block
 
 from gemmprof.analysis.session import load_session
 from gemmprof.analysis.whole.traces import read_trace
@@ -31,35 +29,8 @@ LOOKS = {
     "of that commit",
     "second": "Second look (the second recording, H200): all as of the commit before it",
 }
-# Which variant follows a proposal.
-FOLLOWED = {
-    ("train", "graph"): "graph",
-    ("train", "precision"): "tf32",
-    ("train", "optimizer"): "fused_optimizer",
-    ("train", "compile"): "compiled",
-    ("train", "attention"): "fused_attention",
-    ("triton_set", "elementwise"): "fused_activation",
-    ("triton_set", "memory_latency"): "matmul_stages",
-    ("triton_set", "product"): "matmul_tile",
-    ("triton_set", "low_occupancy"): "softmax_warps",
-    ("triton_set", "graph"): "graph",
-    ("templates", "batch"): "batched",
-    ("templates", "narrow_access"): "wide_access",
-    ("templates", "product"): "larger_tile",
-    ("mixed", "global_atomics"): "shared_histogram",
-    ("mixed", "uncoalesced_access"): "warp_per_row",
-    ("mixed", "launch_overhead"): "fused_updates",
-    ("diffusion", "precision"): "tf32",
-    ("diffusion", "compile"): "compiled",
-    ("diffusion", "attention"): "fused_attention",
-    ("diffusion", "layout"): "channels_last",
-    ("diffusion", "graph"): "graph",
-    ("decode", "graph"): "graph",
-    ("decode", "small_grid"): "merged_products",
-    ("decode", "compile"): "compiled",
-    ("decode", "attention"): "fused_attention",
-    ("decode", "copies"): "static_cache",
-}
+# Which variant follows a proposal, by program and cause.
+FOLLOWED = {(row["program"], row["cause"]): row["variant"] for row in rows_of(DATA / "followed.csv")}
 
 Row = dict[str, Any]
 
@@ -79,13 +50,19 @@ def said(program: str) -> list[Row]:
     ]
 
 
-def came(program: str, variant: str, share_of: str) -> float | None:
+def document(name: str) -> Any:
+    """One of the JSON documents."""
+    return json.loads((DATA / f"{name}.json").read_text("utf-8"))
+
+
+def timed(program: str) -> dict[str, Row]:
+    """The times of a program's variants."""
+    return {row["variant"]: row for row in document("measured")["measured"] if row["program"] == program}
+
+
+def came(program: str, variant: str | None, share_of: str) -> float | None:
     """The share that a variant saved, of the kernels' time or of the wall time; None where it was not timed."""
-    rows = {
-        row["variant"]: row
-        for row in json.loads((DATA / "measured.json").read_text("utf-8"))["measured"]
-        if row["program"] == program
-    }
+    rows = timed(program)
     key = "wall_ns" if share_of == "wall" else "kernels_ns"
     if variant not in rows:
         return None
@@ -96,9 +73,8 @@ def scored(program: str, found: list[Row]) -> Iterator[Row]:
     """The proposals with what came of them."""
     for place, one in enumerate(found, 1):
         variant = FOLLOWED.get((program, one["cause"]))
-        outcome = came(program, variant, one["share_of"]) if variant else None
         # What was looked at earlier keeps what came then.
-        yield {"place": place, "variant": variant, "came": outcome} | one
+        yield {"place": place, "variant": variant, "came": came(program, variant, one["share_of"])} | one
 
 
 def inside(row: Row) -> bool:
@@ -143,7 +119,7 @@ def experts() -> list[str]:
         "",
     ]
     rows = []
-    for one in json.loads((DATA / "expected.json").read_text("utf-8"))["proposals"]:
+    for one in document("expected")["proposals"]:
         outcome = came(one["program"], one["variant"], one["of"])
         if one["of"] == "per item" and outcome is not None:
             outcome = 1.0 - (1.0 - outcome) / 8
@@ -157,11 +133,10 @@ def experts() -> list[str]:
 
 def generated() -> str:
     """The generated part."""
-    measured = json.loads((DATA / "measured.json").read_text("utf-8"))
-    looks = {name: json.loads((DATA / f"{name}_look.json").read_text("utf-8"))["programs"] for name in LOOKS}
+    programs = document("measured")["programs"]
     steps = []
-    for program, facts in measured["programs"].items():
-        rows = {row["variant"]: row for row in measured["measured"] if row["program"] == program}
+    for program, facts in programs.items():
+        rows = timed(program)
         base, best = rows["base"], rows["all"]
         step, after = (
             f"{row['kernels_ns'] / 1e6:.2f} ms of kernels, {row['wall_ns'] / 1e6:.2f} ms wall"
@@ -172,9 +147,13 @@ def generated() -> str:
     lines = [
         *table_of(head, steps),
         "",
-        *(line for name, title in LOOKS.items() for line in table(title, looks[name])),
+        *(
+            line
+            for name, title in LOOKS.items()
+            for line in table(title, document(f"{name}_look")["programs"])
+        ),
     ]
-    lines += table("Now", {program: said(program) for program in measured["programs"]})
+    lines += table("Now", {program: said(program) for program in programs})
     return "\n".join([*lines, *experts()]).rstrip()
 
 
@@ -186,16 +165,19 @@ def _recorded(text: str) -> str:
 
 def main() -> int:
     """Write, or check what was recorded."""
-    if "--look" in sys.argv:
-        name = sys.argv[sys.argv.index("--look") + 1]
-        programs = json.loads((DATA / "measured.json").read_text("utf-8"))["programs"]
+    parser = options_of(__doc__)
+    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
+    parser.add_argument("--look", metavar="NAME", help="keep what is said now as NAME_look.json instead")
+    options = parser.parse_args()
+    if options.look:
+        programs = document("measured")["programs"]
         looks = {program: [*scored(program, said(program))] for program in programs}
-        document = {"format": "gemmprof.look/1", "programs": looks}
-        (DATA / f"{name}_look.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        kept = {"format": "gemmprof.look/1", "programs": looks}
+        (DATA / f"{options.look}_look.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         return 0
     text = PAGE.read_text("utf-8")
     wanted = with_block(text, "programs", generated())
-    if "--check" in sys.argv:
+    if options.check:
         same = _recorded(wanted) == _recorded(text)
         print("up to date" if same else f"{PAGE.name} is out of date: run tools/score_programs.py")
         return int(not same)

@@ -46,20 +46,25 @@ from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.base.errors import GemmprofError
+from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile, Problem
 from gemmprof.runs.directory import recorded_run_directory
 
 DATA = ROOT / "tests" / "data"
-BLIND, *SEEN = (DATA / name for name in reversed(SETS))
+FOLDERS = BLIND, *SEEN = tuple(DATA / name for name in reversed(SETS))
 """Studies recorded to be judged at first sight; and those that were that in their turn, by which detectors have been
 judged since.
 """
-HALVED = tuple(DATA / f"blind{number}" for number in (*range(26, 13, -1), 10))
+WHOLE = {"variants", "triton", "idioms", *(f"blind{number}" for number in (*range(2, 10), *range(11, 14)))}
+"""Sets that have been looked at whole."""
+HALVED = tuple(folder for folder in FOLDERS if folder.name not in WHOLE)
 """Of these one half may be looked at, which a hash of their names chose."""
 FIRST_SIGHT = "first_sight.csv"
 """Beside studies.json: what was predicted before anything was changed for these studies. Written once, never again."""
 MODEL = "first_sight_model.csv"
 """And what the time model alone said then. Of a set of which one half has been looked at only that half."""
+ERROR, SKILL = "mean error against the nearer fix, points", "skill against the best constant"
+RIGHT, INSIDE = "first cause right, of flaws that cost ≥ 5 %", "outcomes inside the interval"
 AIMS = {
     "mean error": "≤ 8", "skill": "≥ 0.65", "first cause": "≥ 90 %", "outcomes": "75–90 %", "mean width": "≤ 25",
     "worst": "≤ 30", "fixed sides": "≤ 4 %",
@@ -190,7 +195,7 @@ def studies(
         found = launches(packed / report)
         return found if strip is None else tuple(map(strip, found))
 
-    for study in json.loads((folder / "studies.json").read_text("utf-8"))["studies"]:
+    for study in listed(folder):
         if only and study["study"] not in only:
             continue
         name, kernel = study["study"], study["kernel"]
@@ -253,6 +258,12 @@ def load(path: Path, kind: type[Row]) -> list[Row]:
     return [kind(**row) for row in found.to_dict("records")]
 
 
+def listed(folder: Path) -> list[dict[str, Any]]:
+    """The studies of a recording."""
+    found: list[dict[str, Any]] = json.loads((folder / "studies.json").read_text("utf-8"))["studies"]
+    return found
+
+
 def by_study(rows: Iterable[Judged]) -> list[list[Judged]]:
     """The rows of each flawed study, the nearer fix first."""
     flawed = [row for row in rows if row.fix]
@@ -296,14 +307,14 @@ def figures(rows: Sequence[Judged]) -> dict[str, str]:
     promised = [row for row in fixed if row.left > COSTLY]
     return {
         "studies": str(len(studies)),
-        "mean error against the nearer fix, points": f"{100 * error:.1f}",
+        ERROR: f"{100 * error:.1f}",
         "… of the main cause alone, points": f"{100 * main:.1f}",
         "… of what was named first, whatever it was, points": f"{100 * first:.1f}",
         "… over every fix, points": f"{100 * statistics.fmean(row.error for row in fixed):.1f}",
         "best constant, points": f"{100 * constant:.1f}",
-        "skill against the best constant": f"{1 - error / constant:.2f}",
-        "first cause right, of flaws that cost ≥ 5 %": f"{sum(map(named, dear))} of {len(dear)}",
-        "outcomes inside the interval": f"{100 * statistics.fmean(row.inside for row in nearer):.0f} %",
+        SKILL: f"{1 - error / constant:.2f}",
+        RIGHT: f"{sum(map(named, dear))} of {len(dear)}",
+        INSIDE: f"{100 * statistics.fmean(row.inside for row in nearer):.0f} %",
         "mean width of the interval, points": f"{100 * statistics.fmean(row.high - row.low for row in nearer):.0f}",
         "worst, points": f"{100 * max(row.error for row in nearer):.0f}",
         "sound kernels promised > 5 points": f"{sum(row.predicted > COSTLY for row in sound)} of {len(sound)}",
@@ -316,26 +327,29 @@ def classes(
     studies: Sequence[Sequence[Judged]], key: Callable[[Judged], str]
 ) -> dict[str, list[Sequence[Judged]]]:
     """The studies by what ``key`` says of their first fix as it is written; small classes together, last."""
-    found: dict[str, list[Sequence[Judged]]] = defaultdict(list)
-    for study in studies:
-        found[key(study[0])].append(study)
+    found = grouped((key(study[0]), study) for study in studies)
     large = {name: found[name] for name in sorted(found) if len(found[name]) >= FEW}
     rest = [study for name in found.keys() - large.keys() for study in found[name]]
     return large | ({"all others": rest} if rest else {})
 
 
-def table(first: dict[str, list[Judged]], today: dict[str, list[Judged]]) -> list[str]:
+Table = tuple[str, list[tuple[object, ...]]]
+"""Head and rows, as `recording.table_of` takes them."""
+ByCard = dict[str, list[Judged]]
+
+
+def table(first: ByCard, today: ByCard) -> Table:
     """The figures at first sight and today, a column a card; on a card without a first sight only today's."""
     columns = {}
     for card, rows in today.items():
         if card in first:
             columns[f"{card.upper()}, first sight"] = figures(first[card])
         columns[f"{card.upper()}, today"] = figures(rows)
-    rows = []
+    lines: list[tuple[object, ...]] = []
     for name in next(iter(columns.values())):
         aim = next((aim for start, aim in AIMS.items() if name.startswith(start)), "")
-        rows.append((name, aim, *(column[name] for column in columns.values())))
-    return table_of(" | aim> | " + " | ".join(f"{column}>" for column in columns), rows)
+        lines.append((name, aim, *(column[name] for column in columns.values())))
+    return " | aim> | " + " | ".join(f"{column}>" for column in columns), lines
 
 
 def language(row: Judged) -> str:
@@ -343,10 +357,10 @@ def language(row: Judged) -> str:
     return row.study.split("_")[0] if row.study.startswith(FRAMEWORKS) else "CUDA"
 
 
-def where(rows: Sequence[Judged]) -> list[str]:
+def where(rows: Sequence[Judged]) -> Table:
     """The table of classes: where the error of these predictions lies."""
     lines: list[tuple[object, ...]] = []
-    studies = [list(group) for _, group in groupby((row for row in rows if row.fix), lambda row: row.study)]
+    studies = list(grouped((row.study, row) for row in rows if row.fix).values())
     kinds = {
         "main cause": classes(studies, lambda row: row.causes.split()[0]),
         "where they run": classes(studies, lambda row: row.domain),
@@ -362,8 +376,7 @@ def where(rows: Sequence[Judged]) -> list[str]:
                 f"{sum(map(named, dear))} of {len(dear)}",
             )
             lines.append((kind, name, len(members), mean, *wrong, right))
-    head = "studies by | class | studies> | mean error> | too low> | too high> | first cause right>"
-    return table_of(head, lines)
+    return "studies by | class | studies> | mean error> | too low> | too high> | first cause right>", lines
 
 
 def unopened(study: str) -> bool:
@@ -371,47 +384,32 @@ def unopened(study: str) -> bool:
     return hashlib.sha256(study.encode()).digest()[-1] % 2 == 0
 
 
-def halves(first: dict[str, list[Judged]], today: dict[str, list[Judged]]) -> list[str]:
+def halves(first: ByCard, today: ByCard) -> Table:
     """What rules that were changed with one half of the set in sight brought on the other."""
-    text = [
-        "Since then those who change rules may look at one half of these studies (chosen by a hash of their names). Of "
-        "the other",
-        "half only sums have been looked at: it tells what carries over.",
-        "",
-    ]
-    lines = []
+    lines: list[tuple[object, ...]] = []
     for half, of in (("half in sight", False), ("other half", True)):
         columns = [
             figures([row for row in rows[card] if unopened(row.study) == of])
             for card in first
             for rows in (first, today)
         ]
-        for name in ("mean error against the nearer fix, points", "skill against the best constant"):
-            lines.append((f"{half}: {name}", *(column[name] for column in columns)))
+        lines += [(f"{half}: {name}", *(column[name] for column in columns)) for name in (ERROR, SKILL)]
     cards = (f"{card.upper()}, first sight> | {card.upper()}, today>" for card in first)
-    return [*text, *table_of(" | " + " | ".join(cards), lines)]
+    return " | " + " | ".join(cards), lines
 
 
-def expected(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
+def expected(today: dict[Path, ByCard]) -> Table:
     """What is told today of all halves that nobody looks at, by language: what the next kernel may expect."""
-    kept: dict[str, list[Judged]] = defaultdict(list)
-    for folder in HALVED:
-        for card, rows in today[folder].items():
-            kept[card] += [row for row in rows if unopened(row.study)]
-    names = (
-        "studies", "mean error against the nearer fix, points", "skill against the best constant",
-        "first cause right, of flaws that cost ≥ 5 %", "outcomes inside the interval",
-    )  # fmt: skip
-    lines = []
+    everything = ((card, row) for folder in HALVED for card, rows in today[folder].items() for row in rows)
+    kept = grouped((card, row) for card, row in everything if unopened(row.study))
+    names = ("studies", ERROR, SKILL, RIGHT, INSIDE)
+    lines: list[tuple[object, ...]] = []
     for card, rows in kept.items():
-        found = {
-            "all": rows,
-            **{of: [row for row in rows if language(row) == of] for of in ("CUDA", "triton")},
-        }
-        for of, members in found.items():
+        found = {of: [row for row in rows if language(row) == of] for of in ("CUDA", "triton")}
+        for of, members in {"all": rows, **found}.items():
             shown = figures(members)
             lines.append((card.upper(), of, *(shown[name] for name in names)))
-    return table_of(" |  | " + " | ".join(f"{name}>" for name in names), lines)
+    return " |  | " + " | ".join(f"{name}>" for name in names), lines
 
 
 @dataclass(frozen=True)
@@ -495,7 +493,7 @@ class Records:
 @cache
 def records() -> dict[tuple[str, str], list[Recorded]]:
     """What the time model said at first sight, by set and card."""
-    paths = [path for folder in (BLIND, *SEEN) for path in sorted(folder.glob(f"*/{MODEL}"), reverse=True)]
+    paths = [path for folder in FOLDERS for path in sorted(folder.glob(f"*/{MODEL}"), reverse=True)]
     return {(path.parent.parent.name, path.parent.name): load(path, Recorded) for path in paths}
 
 
@@ -551,14 +549,14 @@ def learnt(of: Iterable[Sequence[Recorded]], beside: Sequence[Recorded] = ()) ->
     )
 
 
-def learn() -> tuple[Calibration, list[str]]:
+def learn() -> tuple[Calibration, Table]:
     """The calibration, and the table of how each set fares with what is learnt on the others."""
     everything = records()
     head = (
         "left out | studies> | mean error, model alone> | calibrated> | told of fixed sides, model alone> "
         "| calibrated> | inside> | width, points>"
     )
-    lines = []
+    lines: list[tuple[object, ...]] = []
     alone = Calibration(0.0, 0.0, 1e-9, 0.0, 0.0, 0, 0)
     both = {**everything, ("tried", "h100"): tried()}
 
@@ -577,7 +575,7 @@ def learn() -> tuple[Calibration, list[str]]:
     everywhere = learnt_without("")
     since = seen_since({name for name, _ in everything})
     counted = replace(everywhere, inside=sum(row.inside for row in since), of=len(since))
-    return counted, table_of(head, lines)
+    return counted, (head, lines)
 
 
 def seen_since(known: Collection[str]) -> list[Judged]:
@@ -586,7 +584,7 @@ def seen_since(known: Collection[str]) -> list[Judged]:
     """
     paths = (
         path
-        for folder in (BLIND, *SEEN)
+        for folder in FOLDERS
         if folder.name not in known
         for path in sorted(folder.glob(f"*/{FIRST_SIGHT}"))
     )
@@ -624,10 +622,12 @@ def rungs_of(session: Session, *problems: Problem) -> dict[tuple[str, Problem], 
     return rungs
 
 
-def of_the_ladders() -> list[str]:
-    """Whether what each stage of the recorded run does was named on the stage before, and what was predicted of it."""
-    lines = []
-    named = inside = of = 0
+def of_the_ladders() -> dict[str, Any]:
+    """Whether what each stage of the recorded run does was named on the stage before, and what was predicted of it: a
+    row a step, and of those that brought much how many were named, and how many came as predicted.
+    """
+    rows = []
+    counted: Counter[str] = Counter()
     for (ladder, problem), mine in rungs_of(load_session([recorded_run_directory()])).items():
         for rung, step in zip(mine, ladder_steps(mine), strict=False):
             removes = REMOVES.get(step.after.name, "–")
@@ -637,30 +637,22 @@ def of_the_ladders() -> list[str]:
             said = next((way for way in written if way.name.startswith(rewrite)), None)
             low, high = (said.saves_low, said.saves_high) if said else (0.0, UNNAMED)
             held = low - SLACK <= max(0.0, step.came_out) <= high + SLACK
-            dear = step.came_out >= COSTLY
-            named, inside, of = named + (dear and said is not None), inside + (dear and held), of + dear
+            if step.came_out >= COSTLY:
+                counted.update({"named": said is not None, "inside": held, "of": 1})
             told = f"{100 * said.saves:.0f} % ({100 * low:.0f} to {100 * high:.0f})" if said else "–"
             came = "yes" if said else "no", told, f"{100 * step.came_out:.0f} %"
-            lines.append((f"{ladder}, {problem.label}", step.after.title, removes, *came))
-    return [
-        "## The ladders' own steps",
-        "",
-        f"Of {of} steps of the recorded run that brought at least 5 %, what the next stage does was named on {named} "
-        f"(aim: 80 %), and what it brought lay inside the interval of {inside} (aim: 75 %).",
-        "",
-        *table_of("ladder, product | step to | removes | named before | predicted> | came>", lines),
-        "",
-    ]
+            rows.append((f"{ladder}, {problem.label}", step.after.title, removes, *came))
+    return {"rows": rows, **counted}
 
 
-FOLDERS = ("tests/data", "tests/data/pairs", "tests/data/variants/h200", "docs/examples/recorded")
+WITH_CODE = ("tests/data", "tests/data/pairs", "tests/data/variants/h200", "docs/examples/recorded")
 
 
 def _addresses() -> tuple[int, Counter[tuple[str, str]]]:
     """Launches with code and counters, and their accesses by space and what is known: shares of each launch's."""
     count = 0
     found: Counter[tuple[str, str]] = Counter()
-    for folder in FOLDERS:
+    for folder in WITH_CODE:
         for path in sorted(reports(ROOT / folder).glob("*.ncu-rep*")):
             try:
                 profiles = read_report(path)
@@ -682,43 +674,27 @@ def _addresses() -> tuple[int, Counter[tuple[str, str]]]:
     return count, found
 
 
-def of_the_addresses() -> list[str]:
-    """The part of docs/explain_scores.md on addresses."""
-    count, found = _addresses()
-    rows = {
-        "exact": "a form that predicts the counted sectors and lines (passes) within 2 %",
-        "agrees": "a form between whose bounds the counts lie (unknown start, guarded or partly filled warps)",
-        RUNS: "runs: each lane walks on from a place that was loaded before its loop",
-        LOOK_UP: "a look-up: the place comes from a loaded value",
-        UNKNOWN: "not known",
-        "open": "a form of which nothing was counted that could confirm it; not used",
-        "contradicted": "a form that the counts contradict; not used",
-    }
-    return [
-        "## Addresses",
-        "",
-        f"What the code tells of the addresses of loads, stores and atomics, over {count} recorded launches with "
-        "code; per cent of the",
-        "executed accesses, each launch counting the same ([what a form is](explain.md#addresses)).",
-        "",
-        *table_of(
-            " | global> | shared>",
-            (
-                (text, *(f"{100 * found[of, key] / found[of, '']:.1f} %" for of in ("global", "shared")))
-                for key, text in rows.items()
-            ),
-        ),
-        "",
-    ]
+ADDRESSES = {
+    "exact": "a form that predicts the counted sectors and lines (passes) within 2 %",
+    "agrees": "a form between whose bounds the counts lie (unknown start, guarded or partly filled warps)",
+    RUNS: "runs: each lane walks on from a place that was loaded before its loop",
+    LOOK_UP: "a look-up: the place comes from a loaded value",
+    UNKNOWN: "not known",
+    "open": "a form of which nothing was counted that could confirm it; not used",
+    "contradicted": "a form that the counts contradict; not used",
+}
+"""What may be known of an address, in words."""
 
 
-def taken_by_others(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
-    """What no report of the flawed kernel tells: sides of several launches, and fixes by another kernel of torch's."""
+def taken_by_others(today: dict[Path, ByCard]) -> dict[str, Any]:
+    """What no report of the flawed kernel tells: how many fixes take several launches; and the errors of torch's fixes
+    by another kernel of the library, and by the same one.
+    """
     several, another, same = 0, list[float](), list[float]()
     for folder, cards in today.items():
         card, rows = next(iter(cards.items()))
         sides = {(row.study, row.fix): row.error for row in rows}
-        for study in json.loads((folder / card / "studies.json").read_text("utf-8"))["studies"]:
+        for study in listed(folder / card):
             flawed = study["kernel"]
             for fix in study["fixes"]:
                 several += fix["launches"] > 1
@@ -726,14 +702,7 @@ def taken_by_others(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
                 if study["study"].startswith("torch") and error is not None:
                     kernels = {_kernel(folder / card, side) for side in (flawed, fix)}
                     (another if len(kernels) > 1 else same).append(error)
-    means = [f"{100 * statistics.fmean(errors):.1f}" if errors else "–" for errors in (another, same)]
-    return [
-        f"A side is timed whole and predicted from its first launch (fixes of several launches: {several}). Of torch's "
-        f"operators {len(another)} of {len(another) + len(same)} fixes",
-        "(an argument or a layout is all that their owner can change) take another kernel of the library, of which the "
-        "flawed one's report says nothing: there the error over",
-        f"every fix is {means[0]} points today, elsewhere {means[1]}.",
-    ]
+    return {"several": several, "another": another, "same": same}
 
 
 def _kernel(folder: Path, side: dict[str, Any]) -> str:
@@ -742,93 +711,44 @@ def _kernel(folder: Path, side: dict[str, Any]) -> str:
     return name.partition("<(")[0].partition("<float")[0]
 
 
-def section() -> list[str]:
-    """The first part of docs/explain_scores.md: what came of the first sight, what is predicted today, and where
-    the error lies.
+def shown() -> dict[str, Any]:
+    """What docs/explain_scores.md shows of studies, ladders and addresses: what came of the first sight, what is
+    predicted today, and where the error lies.
     """
-    today: dict[Path, dict[str, list[Judged]]] = {}
-    first: dict[Path, dict[str, list[Judged]]] = {}
-    for folder in (BLIND, *SEEN):
+    today: dict[Path, ByCard] = {}
+    first: dict[Path, ByCard] = {}
+    for folder in FOLDERS:
         cards = recordings(folder)
         today[folder] = {path.name: judged(path) for path in cards}
-        first[folder] = {
-            path.name: load(path / FIRST_SIGHT, Judged) for path in cards if (path / FIRST_SIGHT).exists()
-        }
+        seen = {path.name: path / FIRST_SIGHT for path in cards if (path / FIRST_SIGHT).exists()}
+        first[folder] = {card: load(path, Judged) for card, path in seen.items()}
     card, *others = first[BLIND]
-    shown = figures(first[BLIND][card])
+    mine = figures(first[BLIND][card])
     other = figures(first[BLIND][others[0]]) if others else {}
-    error, skill = "mean error against the nearer fix, points", "skill against the best constant"
-    right, inside = "first cause right, of flaws that cost ≥ 5 %", "outcomes inside the interval"
-    recorded = json.loads((BLIND / card / "studies.json").read_text("utf-8"))["studies"]
-    failed = len({one.study for one in first[BLIND][card] if one.first == FAILED})
-    out = sum(bool(study["fixes"]) for study in recorded) - int(shown["studies"])
-
-    def beside(name: str, before: str = "") -> str:
-        return f" ({before}{other[name]})" if other else ""
-
-    elsewhere = f"{other['studies']} of them on an {others[0].upper()}: " if other else ""
-    return [
-        f"**On {shown['studies']} kernels as people write them, seen for the first time on an {card.upper()}: "
-        f"{shown[error]} points mean error{beside(error, elsewhere)}, "
-        f"skill {shown[skill]}{beside(skill)}, first cause right on {shown[right]}{beside(right)}, "
-        f"{shown[inside]} of the outcomes inside "
-        f"the interval{beside(inside)}.**",
-        "",
-        "These are *studies* ([corpus.md](corpus.md#studies)): one flaw, two or three ways to remove it, written and "
-        "recorded by hands",
-        "that knew nothing of the detectors, and scored once, before anything was changed for them. A study is judged "
-        "by the fix that comes",
-        "nearer to what was predicted of the causes that this fix removes; so is the constant guess. Left out: "
-        f"{out} whose fixes are all slower",
-        "by more than 5 %. What was predicted of each is kept in `first_sight.csv` beside the recordings "
-        f"(`tests/data/{BLIND.name}`); `explain` failed on {failed} of them, of which nothing was said then. This page",
-        "is written by `tools/score_pairs.py`, and a test checks that it is current. Once rules are changed with "
-        "kernels in sight they count",
-        "as seen, too, and the next claim needs a new set.",
-        "",
-        *table(first[BLIND], today[BLIND]),
-        "",
-        *halves(first[BLIND], today[BLIND]),
-        "",
-        f"What is told today of the other halves of {', '.join(f'`{folder.name}`' for folder in HALVED)} (below) is "
-        "what the next kernel may expect:",
-        "",
-        *expected(today),
-        "",
-        *taken_by_others(today),
-        "",
-        f"Where the error lies, at first sight on the {card.upper()}; *too low* and *too high* count predictions more "
-        "than 10 points off:",
-        "",
-        *where(first[BLIND][card]),
-        "",
-        "## Calibration",
-        "",
-        "What the time model predicts is told as it came true of kernels seen for the first time "
-        "([explain.md](explain.md#the-interval)). Each line: learnt on",
-        "the other sets as the H200 recorded them, judged on this one; *inside* and *width* are of the outcomes whose "
-        "cause was named. Of `blind3` and `blind5` only the",
-        "half in sight is here.",
-        "",
-        *learn()[1],
-        "",
-        "## Studies seen before",
-        "",
-        "The sets before that, at first sight and today. `variants` was recorded on the H100 only afterwards.",
-        *chain.from_iterable(
-            (
-                "",
-                f"### `tests/cuda/{folder.name}`",
-                "",
-                *(halves(first[folder], today[folder]) if folder in HALVED else ()),
-                "",
-                *table(first[folder], today[folder]),
-            )
-            for folder in SEEN
-        ),
-        "",
-        *of_the_ladders(),
-    ]
+    count, known = _addresses()
+    spaces = ("global", "shared")
+    return {
+        "set": BLIND.name,
+        "names": (ERROR, SKILL, RIGHT, INSIDE),
+        "card": card,
+        "shown": mine,
+        "other": other,
+        "elsewhere": f"{other['studies']} of them on an {others[0].upper()}: " if other else "",
+        "out": sum(bool(study["fixes"]) for study in listed(BLIND / card)) - int(mine["studies"]),
+        "failed": len({one.study for one in first[BLIND][card] if one.first == FAILED}),
+        "figures": {folder.name: table(first[folder], today[folder]) for folder in FOLDERS},
+        "halves": {folder.name: halves(first[folder], today[folder]) for folder in HALVED},
+        "expected": expected(today),
+        **taken_by_others(today),
+        "where": where(first[BLIND][card]),
+        "calibration": learn()[1],
+        "steps": of_the_ladders(),
+        "with_code": count,
+        "addresses": [
+            (text, *(f"{100 * known[of, key] / known[of, '']:.1f} %" for of in spaces))
+            for key, text in ADDRESSES.items()
+        ],
+    }
 
 
 def main() -> int:
@@ -851,7 +771,7 @@ def main() -> int:
         told, text = learn()
         path = Path(prediction.__file__).with_name("calibration.json")
         path.write_text(json.dumps(asdict(told)) + "\n", "utf-8")
-        print("\n".join([*text, f"{path}: {told}"]))
+        print("\n".join([*table_of(*text), f"{path}: {told}"]))
         return 0
     if options.output is None:
         parser.error("say where the rows go, or --learn")

@@ -26,8 +26,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from record_variants import ARCHITECTURE
-from recording import ROOT, device, options_of, table_of
+from recording import ARCHITECTURE, ROOT, device, options_of, table_of
 
 TRIED = ROOT / "tests" / "cuda" / "tried"
 CLIMBS = ROOT / "tests" / "cuda" / "climbs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import lzma
 import os
@@ -138,11 +138,7 @@ def test_a_report_of_many_launches_keeps_no_instance_values(
 
 @pytest.mark.campaign
 def test_hundreds_of_launches_take_little_memory(tmp_path: Path) -> None:
-    specification = importlib.util.spec_from_file_location("bench_read", ROOT / "tools" / "bench_read.py")
-    assert specification is not None and specification.loader is not None
-    bench = importlib.util.module_from_spec(specification)
-    sys.modules["bench_read"] = bench
-    specification.loader.exec_module(bench)
+    bench = importlib.import_module("bench_read")
     path = tmp_path / "843.ncu-rep"
     seed = lzma.decompress((DATA / "names_nvtx.ncu-rep.xz").read_bytes())
     with path.open("wb") as file:

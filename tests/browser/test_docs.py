@@ -20,12 +20,8 @@ pytest.importorskip("mkdocs")
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    specification = importlib.util.spec_from_file_location("build_docs", ROOT / "tools" / "build_docs.py")
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
     folder = tmp_path_factory.mktemp("docs")
-    module.build(folder / "docs")
+    importlib.import_module("build_docs").build(folder / "docs")
     return folder
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from recorded_data import ROOT
 
 from gemmprof.base.documents import Document
 
@@ -31,10 +30,4 @@ def violations(value: object, document: type[Document]) -> list[str]:
 @cache
 def generator() -> Any:
     """tools/build_formats.py."""
-    specification = importlib.util.spec_from_file_location(
-        "build_formats", ROOT / "tools" / "build_formats.py"
-    )
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return importlib.import_module("build_formats")

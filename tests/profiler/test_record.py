@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
+import importlib
 import lzma
 import shutil
 import subprocess
@@ -25,11 +25,7 @@ CUBE = Problem(1024, 1024, 1024)
 
 @pytest.fixture(scope="module")
 def record() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("record", ROOT / "tools" / "record.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("record")
 
 
 @pytest.fixture

@@ -5,11 +5,9 @@ figures.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import math
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -25,12 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def scores() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("score_pairs", ROOT / "tools" / "score_pairs.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("score_pairs")
 
 
 @pytest.fixture(scope="module")

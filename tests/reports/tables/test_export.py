@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
+import importlib
 import io
 import itertools
 import json
@@ -186,12 +186,7 @@ def test_text_formats_hold_the_same(
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
     """tools/bench_read.py, which makes long reports."""
-    specification = importlib.util.spec_from_file_location("bench_read", ROOT / "tools" / "bench_read.py")
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["bench_read"] = module
-    specification.loader.exec_module(module)
-    return module
+    return importlib.import_module("bench_read")
 
 
 def test_damage_in_the_second_half_refuses_the_report(bench: ModuleType, tmp_path: Path) -> None:
