@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import launch
 from recorded_data import ReadRecorded
 from scale import inputs
 
@@ -21,26 +22,11 @@ from gemmprof.analysis.sections.scheduler import Scheduler
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.model import (
-    Device,
     Instances,
-    KernelProfile,
-    LaunchStatistics,
     MetricValue,
     NotCollected,
     Source,
 )
-
-BARE = KernelProfile(
-    index=0,
-    report="bare.ncu-rep",
-    name="kernel()",
-    function_name="kernel",
-    mangled_name="_Z6kernelv",
-    device=Device("GPU", (9, 0)),
-    launch=LaunchStatistics((1, 1, 1), (32, 1, 1)),
-    metrics={},
-)
-"""A launch of which nothing was collected."""
 
 
 def check(analysis: KernelAnalysis) -> None:
@@ -69,7 +55,7 @@ def test_every_recorded_launch_has_all_results(recorded: ReadRecorded, report_na
 
 
 def test_nothing_collected() -> None:
-    analysis = kernel_analysis.analyse(BARE)
+    analysis = kernel_analysis.analyse(launch())
     check(analysis)
     for kind in (SpeedOfLight, Roofline, InstructionMix, WarpStates, Scheduler):
         assert isinstance(analysis.get(kind), NotCollected)

@@ -5,28 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from asked import analysed
+from profiles import launch
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.sections import launch_statistics, rules, scheduler, speed_of_light
-from gemmprof.analysis.sections.rules import Advice
 from gemmprof.analysis.sections.scheduler import Scheduler
-from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.model import Device, KernelProfile, LaunchStatistics, MetricValue, NotCollected, RuleResult
 
 
 def profile(values: dict[str, MetricValue] | None = None, *advice: RuleResult) -> KernelProfile:
-    return KernelProfile(
-        index=0,
-        report="any.ncu-rep",
-        name="kernel()",
-        function_name="kernel",
-        mangled_name="kernel",
-        device=Device("GPU", (9, 0), sm_count=132),
-        launch=LaunchStatistics((3, 2, 1), (50, 2, 1), waves_per_sm=4.0),
-        metrics=values or {},
-        rules=advice,
-    )
+    shape = LaunchStatistics((3, 2, 1), (50, 2, 1), waves_per_sm=4.0)
+    return replace(launch(values), device=Device("GPU", (9, 0), sm_count=132), launch=shape, rules=advice)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +48,7 @@ def test_breakdown_is_read_from_the_report() -> None:
         "sm__pipe_tc_cycles_active.avg.x": 40.0,
         "idc__requests.avg.x": 1.5,
     }
-    light = speed_of_light.analyse(profile(values))
-    assert isinstance(light, SpeedOfLight)
+    light = analysed(speed_of_light, profile(values))
     assert [(e.label, e.unit, e.percent) for e in light.sm_breakdown] == [
         ("SM: Pipe Tc Cycles Active", "tensor cores", 40.0),
         ("IDC: Requests", "constant cache", 1.5),
@@ -69,16 +59,15 @@ def test_breakdown_is_read_from_the_report() -> None:
 
 
 def test_scheduler_from_the_rate_alone() -> None:
-    result = scheduler.analyse(profile({metrics.ISSUE_ACTIVE: 0.25}))
-    assert isinstance(result, Scheduler)
+    result = analysed(scheduler, profile({metrics.ISSUE_ACTIVE: 0.25}))
     assert (result.one_or_more_eligible_percent, result.no_eligible_percent) == (25.0, 75.0)
     assert result.cycles_per_issue == 4.0
     assert result.active_warps is None
 
 
 def test_scheduler_that_never_issued() -> None:
-    result = scheduler.analyse(profile({metrics.ISSUE_ACTIVE: 0.0}))
-    assert isinstance(result, Scheduler) and result.cycles_per_issue is None
+    result = analysed(scheduler, profile({metrics.ISSUE_ACTIVE: 0.0}))
+    assert result.cycles_per_issue is None
 
 
 def test_occupancy_alone_says_nothing_of_the_scheduler() -> None:
@@ -119,8 +108,7 @@ def test_advice_is_ordered_and_empty_results_are_left_out() -> None:
         advice("warning", None, None, "warning"),
         advice("largest", 60.0, "local"),
     )
-    result = rules.analyse(profile(None, *items))
-    assert isinstance(result, Advice)
+    result = analysed(rules, profile(None, *items))
     names = ["largest", "global", "local", "zero", "warning", "note"]
     assert [item.rule for item in result.items] == names
     assert result.best is not None and result.best.rule == "global"
@@ -130,8 +118,7 @@ def test_no_rule_result_is_not_the_same_as_no_advice(recorded: ReadRecorded) -> 
     with_rules = recorded("ladder_simple")[0]
     without = rules.analyse(replace(with_rules, rules=()))
     assert isinstance(without, NotCollected) and "--apply-rules" in without.remedy
-    nothing_to_say = rules.analyse(profile(None, RuleResult("empty", "S", "", "", "none")))
-    assert isinstance(nothing_to_say, Advice)
+    nothing_to_say = analysed(rules, profile(None, RuleResult("empty", "S", "", "", "none")))
     assert nothing_to_say.items == () and nothing_to_say.best is None
 
 
@@ -163,6 +150,5 @@ def test_what_a_graph_allows_its_schedulers_is_unknown(recorded: ReadRecorded) -
     assert profile.metrics[metrics.WARPS_THEORETICAL_PER_SCHEDULER] == 1
     achieved = profile.number(metrics.ACHIEVED_WARPS)
     assert achieved is not None and achieved / 4 > 1
-    result = scheduler.analyse(replace(profile, metrics={**profile.metrics, metrics.ISSUE_ACTIVE: 0.5}))
-    assert isinstance(result, Scheduler)
+    result = analysed(scheduler, replace(profile, metrics={**profile.metrics, metrics.ISSUE_ACTIVE: 0.5}))
     assert result.theoretical_warps is None

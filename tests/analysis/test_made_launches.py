@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from asked import analysed
 from profiles import code, launch
 
 from gemmprof import metrics as m
@@ -47,8 +48,7 @@ def test_half_precision_that_only_sets_registers_is_told_by_its_count(per_cycle:
         per_instruction={m.THREADS_PREDICATED_BY_ADDRESS: {0: 1000}},
         instructions=code((SETS_A_REGISTER, None, None)),
     )
-    found = roofline.analyse(profile)
-    assert isinstance(found, roofline.Roofline)
+    found = analysed(roofline, profile)
     (roof,) = found.compute_roofs
     assert roof.only_constants is only
 
@@ -60,16 +60,16 @@ def test_the_busiest_part_of_a_unit_is_the_largest_of_its_own() -> None:
         "lts__t_sectors.avg.pct_of_peak_sustained_elapsed": 70.0,
         "lts__d_sectors.avg.pct_of_peak_sustained_elapsed": 80.0,
     }
-    found = memory_chart.analyse(launch({**parts, m.BREAKDOWN_MEMORY: ", ".join(parts), m.L2_TO_L1_BYTES: 1}))
-    assert isinstance(found, memory_chart.MemoryChart)
+    found = analysed(
+        memory_chart, launch({**parts, m.BREAKDOWN_MEMORY: ", ".join(parts), m.L2_TO_L1_BYTES: 1})
+    )
     l1, l2 = found.unit("l1"), found.unit("l2")
     assert l1 is not None and l1.busiest == "L1: Data Pipe Lsu Wavefronts"
     assert l2 is not None and l2.busiest == "L2: D Sectors"
 
 
 def test_bandwidths_are_bytes_over_the_duration() -> None:
-    found = memory_chart.analyse(launch({m.L2_TO_L1_BYTES: 3_000.0, m.DURATION: 2_000.0}))
-    assert isinstance(found, memory_chart.MemoryChart)
+    found = analysed(memory_chart, launch({m.L2_TO_L1_BYTES: 3_000.0, m.DURATION: 2_000.0}))
     link = found.link("l2", "l1", "read")
     assert link is not None and link.bytes_per_second == pytest.approx(1.5e9)
 
@@ -84,8 +84,7 @@ def test_matrix_loads_are_requests_of_loads() -> None:
         m.SHARED_INSTRUCTIONS_OF["ldmatrix"][0]: 50.0,
     }
     accesses = {m.SHARED_WAVEFRONTS_BY_ADDRESS: {0: 600}, m.SHARED_IDEAL_BY_ADDRESS: {0: 400}}
-    found = bank_conflicts.analyse(launch(numbers, per_instruction=accesses))
-    assert isinstance(found, bank_conflicts.BankConflicts)
+    found = analysed(bank_conflicts, launch(numbers, per_instruction=accesses))
     loads = found.operation("load")
     assert loads is not None and (loads.requests, loads.n_way, loads.share) == (150.0, 4.0, 25.0)
 
@@ -105,8 +104,7 @@ def test_bytes_used_of_a_sector_that_make_no_sense_are_not_told(used: float, tol
         m.GLOBAL_BYTES_PER_SECTOR_OF["load"]: used,
         m.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF["load"]: 32.0,
     }
-    found = coalescing.analyse(launch(numbers))
-    assert isinstance(found, coalescing.Coalescing)
+    found = analysed(coalescing, launch(numbers))
     loads = found.operation("load")
     assert loads is not None and loads.bytes_used_per_sector == told
 
@@ -123,14 +121,12 @@ def test_without_a_branch_that_could_diverge_nothing_is_said_of_them(
         m.DIVERGENT_BRANCHES[0]: divergent,
         m.BRANCH_FRACTION: 0.125,
     }
-    found = divergence.analyse(launch(numbers))
-    assert isinstance(found, divergence.Divergence)
+    found = analysed(divergence, launch(numbers))
     assert (found.uniform_share, found.branch_share) == (told, 12.5)
 
 
 def test_a_matrix_instruction_outweighs_scalar_ones() -> None:
-    found = instruction_mix.analyse(with_opcodes(launch(), FFMA=600, HGMMA=10, WARPGROUP=40, LDS=20))
-    assert isinstance(found, instruction_mix.InstructionMix)
+    found = analysed(instruction_mix, with_opcodes(launch(), FFMA=600, HGMMA=10, WARPGROUP=40, LDS=20))
     ratios = found.ratios
     assert (ratios.main_opcode, ratios.main_per_shared_load) == ("HGMMA", 0.5)
     assert ratios.math_share == pytest.approx(610 / 670), "a wait for wgmma is no arithmetic"
@@ -140,8 +136,7 @@ def test_registers_that_are_set_are_told_apart_from_half_precision() -> None:
     counts = {m.INSTRUCTIONS_BY_ADDRESS: {0: 30, 16: 70}, m.THREADS_PREDICATED_BY_ADDRESS: {0: 900, 16: 2000}}
     instructions = code((SETS_A_REGISTER, None, None), ("HFMA2 R4, R5, R6, R7", None, None))
     profile = launch(per_instruction=counts, instructions=instructions)
-    found = instruction_mix.analyse(with_opcodes(profile, HFMA2=100, FFMA=100))
-    assert isinstance(found, instruction_mix.InstructionMix)
+    found = analysed(instruction_mix, with_opcodes(profile, HFMA2=100, FFMA=100))
     shares = {item.key: (item.executed, item.thread_executed) for item in found.classes}
     assert shares["move"] == (30, 900) and shares["fp16"] == (70, 2000)
     assert found.ratios.fma_share == pytest.approx(170 / 200)
@@ -151,15 +146,13 @@ def test_shares_of_states_are_of_the_latency() -> None:
     """The states are counted in other passes: here they add up to 9 of 10 cycles."""
     cycles = {"long_scoreboard": 6.0, "selected": 1.0, "wait": 2.0}
     numbers = {m.stalled_per_issue(state): value for state, value in cycles.items()}
-    found = warp_states.analyse(launch({**numbers, m.CYCLES_PER_ISSUE: 10.0}))
-    assert isinstance(found, warp_states.WarpStates)
+    found = analysed(warp_states, launch({**numbers, m.CYCLES_PER_ISSUE: 10.0}))
     assert [(state.reason.key, state.share) for state in found.states] == [
         ("long_scoreboard", 0.6),
         ("wait", 0.2),
         ("selected", 0.1),
     ]
-    alone = warp_states.analyse(launch(numbers))
-    assert isinstance(alone, warp_states.WarpStates)
+    alone = analysed(warp_states, launch(numbers))
     assert [state.share for state in alone.states] == pytest.approx([6 / 9, 2 / 9, 1 / 9])
 
 

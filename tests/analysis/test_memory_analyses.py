@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from asked import metrics_read
+from asked import analysed, metrics_read
 from profiles import code, launch
 from recorded_data import ReadRecorded
 
@@ -20,11 +20,7 @@ from gemmprof.analysis.sections import (
     source_view,
     spills,
 )
-from gemmprof.analysis.sections.bank_conflicts import BankConflicts
-from gemmprof.analysis.sections.coalescing import Coalescing
-from gemmprof.analysis.sections.divergence import Divergence
 from gemmprof.analysis.sections.memory_chart import MemoryChart
-from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.analysis.sections.spills import Spills
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -75,10 +71,8 @@ class TestBankConflicts:
     @pytest.mark.parametrize("ways", [1, 2, 8, 32])
     def test_planted_conflicts_are_found_where_they_are(self, ways: int, recorded: ReadRecorded) -> None:
         profile = named(recorded("flaws_bank_conflicts", source=True), f"conflict_load<{ways}>")
-        result = bank_conflicts.analyse(profile)
-        assert isinstance(result, BankConflicts)
+        result = analysed(bank_conflicts, profile)
         loads = result.operation("load")
-        assert loads is not None and loads.requests is not None
         assert loads.n_way == ways
         assert loads.conflicts == (ways - 1) * loads.requests
         assert result.excess == loads.conflicts
@@ -100,32 +94,26 @@ class TestBankConflicts:
         profile = recorded("flaws_global_access")[0]
         # The counter over all operations is not zero there; the ones by operation are.
         assert profile.number("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum") != 0
-        result = bank_conflicts.analyse(profile)
-        assert isinstance(result, BankConflicts)
+        result = analysed(bank_conflicts, profile)
         assert not result.uses_shared_memory
         assert result.operations == ()
 
     def test_asynchronous_copies_conflict_too(self, recorded: ReadRecorded) -> None:
         profile = named(recorded("flaws_async_copy", source=True), "async_copy_conflicts")
-        result = bank_conflicts.analyse(profile)
-        assert isinstance(result, BankConflicts)
+        result = analysed(bank_conflicts, profile)
         copies = result.operation("async_copy")
-        assert copies is not None
         assert copies.n_way == 32
         assert result.instructions[0].place.sass.startswith("LDGSTS")
 
     def test_matrix_stores_count_as_requests_of_stores(self, recorded: ReadRecorded) -> None:
-        result = bank_conflicts.analyse(named(recorded("flaws_async_copy"), "matrix_load<16>"))
-        assert isinstance(result, BankConflicts)
+        result = analysed(bank_conflicts, named(recorded("flaws_async_copy"), "matrix_load<16>"))
         stores = result.operation("store")
-        assert stores is not None
         assert stores.n_way == pytest.approx((4 * 67584 + 1056) / (67584 + 1056))
 
     def test_replays_are_not_blamed_on_the_layout(self, recorded: ReadRecorded) -> None:
         """The hardware counts conflicts of stores whose addresses never collide."""
         profile = named(recorded("ladder_simple", source=True), "gemm_shared")
-        result = bank_conflicts.analyse(profile)
-        assert isinstance(result, BankConflicts)
+        result = analysed(bank_conflicts, profile)
         stores = result.operation("store")
         assert stores is not None and stores.share is not None and stores.share > 10
         assert result.excess_of("store") == 0
@@ -144,8 +132,7 @@ class TestBankConflicts:
     def test_the_worst_kind(
         self, report: str, kernel: str, worst: str | None, recorded: ReadRecorded
     ) -> None:
-        result = bank_conflicts.analyse(named(recorded(report, source=True), kernel))
-        assert isinstance(result, BankConflicts)
+        result = analysed(bank_conflicts, named(recorded(report, source=True), kernel))
         assert (None if result.worst is None else result.worst.name) == worst
         if worst is not None:
             assert result.excess_of(worst) == result.excess
@@ -158,10 +145,8 @@ class TestBankConflicts:
                 metrics.SHARED_CONFLICTS_OF["load"][0]: 32.0,
             }
         )
-        result = bank_conflicts.analyse(counters)
-        assert isinstance(result, BankConflicts)
+        result = analysed(bank_conflicts, counters)
         loads = result.operation("load")
-        assert loads is not None
         assert (loads.share, loads.n_way) == (50.0, None)
         assert result.missing is not None and "SourceCounters" in result.missing.remedy
         assert result.excess is None
@@ -172,8 +157,7 @@ class TestBankConflicts:
                 metrics.SHARED_IDEAL_BY_ADDRESS: {0: 32, 16: 2},
             }
         )
-        result = bank_conflicts.analyse(source)
-        assert isinstance(result, BankConflicts)
+        result = analysed(bank_conflicts, source)
         assert (result.wavefronts, result.excess) == (66, 32)
         assert result.excess_of("load") is None, "nothing tells loads from stores here"
         assert result.instructions[0].n_way is None
@@ -194,26 +178,21 @@ class TestCoalescing:
     def test_planted_patterns(
         self, kernel: str, operation: str, sectors: float, recorded: ReadRecorded
     ) -> None:
-        result = coalescing.analyse(named(recorded("flaws_global_access", source=True), kernel))
-        assert isinstance(result, Coalescing)
+        result = analysed(coalescing, named(recorded("flaws_global_access", source=True), kernel))
         kind = result.operation(operation)
-        assert kind is not None and kind.sectors_per_request is not None
         assert kind.sectors_per_request == pytest.approx(sectors, rel=0.01)
         assert result.lines[0].place.text
         assert (result.excess == 0) == (kernel == "coalesced_copy")
 
     def test_the_worst_line_comes_first(self, recorded: ReadRecorded) -> None:
-        result = coalescing.analyse(named(recorded("flaws_global_access", source=True), "strided_store"))
-        assert isinstance(result, Coalescing)
+        result = analysed(coalescing, named(recorded("flaws_global_access", source=True), "strided_store"))
         worst = result.instructions[0]
         assert worst.place.sass.startswith("STG")
         assert (worst.operation, worst.sectors_per_request) == ("store", 32.0)
 
     def test_asynchronous_copies_are_part_of_loads(self, recorded: ReadRecorded) -> None:
-        result = coalescing.analyse(named(recorded("flaws_async_copy"), "async_copy_conflicts"))
-        assert isinstance(result, Coalescing)
+        result = analysed(coalescing, named(recorded("flaws_async_copy"), "async_copy_conflicts"))
         loads, copies = result.operation("load"), result.operation("async_copy")
-        assert loads is not None and copies is not None
         assert (copies.part_of, copies.sectors) == ("load", loads.sectors)
         assert loads.bytes_used_per_sector is None, "ncu's ratio is 0 there, which no load can be"
 
@@ -221,18 +200,15 @@ class TestCoalescing:
         profile = recorded("flaws_cluster")[0]
         name = metrics.GLOBAL_BYTES_PER_SECTOR_OF["load"]
         assert (profile.number(name) or 0) > 32
-        result = coalescing.analyse(profile)
-        assert isinstance(result, Coalescing)
+        result = analysed(coalescing, profile)
         loads = result.operation("load")
-        assert loads is not None
         assert loads.bytes_used_per_sector is None
 
 
 class TestDivergence:
     def test_planted_divergence(self, recorded: ReadRecorded) -> None:
         profiles = recorded("flaws_divergence", source=True)
-        result = divergence.analyse(named(profiles, "divergent_branches"))
-        assert isinstance(result, Divergence)
+        result = analysed(divergence, named(profiles, "divergent_branches"))
         assert result.active_share is not None and result.active_share < 30
         assert result.instructions and result.instructions[0].place.sass.find("BRA") >= 0
         assert sum(branch.divergent for branch in result.instructions) == result.divergent_branches
@@ -241,23 +217,21 @@ class TestDivergence:
         assert any(line.place.text.startswith("switch") for line in others)
 
     def test_uniform_branches_are_efficient(self, recorded: ReadRecorded) -> None:
-        result = divergence.analyse(named(recorded("flaws_divergence"), "uniform_branches"))
-        assert isinstance(result, Divergence)
+        result = analysed(divergence, named(recorded("flaws_divergence"), "uniform_branches"))
         assert (result.uniform_share, result.divergent_branches) == (100.0, 0)
         assert result.instructions == ()
 
     def test_no_branch_that_could_diverge_is_not_always_divergent(self, recorded: ReadRecorded) -> None:
         profile = named(recorded("flaws_divergence"), "single_lane")
         assert profile.number(metrics.UNIFORM_BRANCHES_PERCENT[0]) == 0
-        result = divergence.analyse(profile)
-        assert isinstance(result, Divergence)
+        result = analysed(divergence, profile)
         assert result.uniform_share is None
 
     def test_always_divergent_is_zero(self) -> None:
-        result = divergence.analyse(
-            launch({metrics.UNIFORM_BRANCHES_PERCENT[0]: 0.0, metrics.DIVERGENT_BRANCHES[0]: 64.0})
+        result = analysed(
+            divergence,
+            launch({metrics.UNIFORM_BRANCHES_PERCENT[0]: 0.0, metrics.DIVERGENT_BRANCHES[0]: 64.0}),
         )
-        assert isinstance(result, Divergence)
         assert result.uniform_share == 0.0
 
 
@@ -273,26 +247,22 @@ class TestSpills:
         assert spilled.share_of_l1_sectors is not None and spilled.share_of_l1_sectors > 90
 
     def test_without_local_memory_there_is_no_hit_rate(self, recorded: ReadRecorded) -> None:
-        result = spills.analyse(recorded("flaws_global_access")[0])
-        assert isinstance(result, Spills)
+        result = analysed(spills, recorded("flaws_global_access")[0])
         assert not result.any
         assert (result.load_hit_rate, result.store_hit_rate) == (None, None)
 
     def test_old_metric_names(self) -> None:
-        result = spills.analyse(
-            launch({"sass__inst_executed_local_loads": 6.0, "sass__inst_executed_local_stores": 2.0})
+        result = analysed(
+            spills, launch({"sass__inst_executed_local_loads": 6.0, "sass__inst_executed_local_stores": 2.0})
         )
-        assert isinstance(result, Spills)
         assert (result.loads, result.stores, result.spilling_requests) == (6.0, 2.0, None)
 
 
 class TestMemoryChart:
     def test_links_of_a_copy(self, recorded: ReadRecorded) -> None:
         profile = named(recorded("flaws_global_access"), "coalesced_copy")
-        chart = memory_chart.analyse(profile)
-        assert isinstance(chart, MemoryChart)
+        chart = analysed(memory_chart, profile)
         load, store = (chart.link("global", "l1", kind) for kind in ("load", "store"))
-        assert load is not None and store is not None
         assert load.bytes == store.bytes and load.requests
         assert load.bytes == 128 * load.requests
         shared = chart.link("kernel", "shared", "load")
@@ -300,19 +270,15 @@ class TestMemoryChart:
         assert chart.not_collected == ()
 
     def test_shared_memory_is_idle_where_no_instruction_uses_it(self, recorded: ReadRecorded) -> None:
-        chart = memory_chart.analyse(named(recorded("flaws_atomics"), "global_histogram"))
-        assert isinstance(chart, MemoryChart)
+        chart = analysed(memory_chart, named(recorded("flaws_atomics"), "global_histogram"))
         link = chart.link("shared", "shared_memory")
-        assert link is not None
         assert link.percent_of_peak and link.idle
 
     def test_shared_memory_moves_128_bytes_a_wavefront(self, recorded: ReadRecorded) -> None:
         profiles = recorded("flaws_bank_conflicts")
         for ways in (1, 32):
-            chart = memory_chart.analyse(named(profiles, f"conflict_load<{ways}>"))
-            assert isinstance(chart, MemoryChart)
+            chart = analysed(memory_chart, named(profiles, f"conflict_load<{ways}>"))
             link = chart.link("shared", "shared_memory")
-            assert link is not None
             assert link.bytes == pytest.approx(128 * (ways * 135168 + 8448), rel=0.02)
             peak = memory_chart.shared_peak(profiles[0])
             assert link.bytes_per_second and peak and link.percent_of_peak
@@ -322,17 +288,14 @@ class TestMemoryChart:
         """An asynchronous copy's wavefronts, counted in another pass, are more than the data stage was busy for."""
         profile = recorded("flaws_async_copy")[0]
         kinds = [profile.number(metrics.SHARED_WAVEFRONTS_OF[kind]) or 0 for kind in ("load", "async_copy")]
-        chart = memory_chart.analyse(profile)
-        assert isinstance(chart, MemoryChart)
+        chart = analysed(memory_chart, profile)
         link = chart.link("shared", "shared_memory")
-        assert link is not None and link.bytes is not None
         assert link.bytes < 128 * sum(kinds)
         assert link.bytes == 128 * (profile.number(metrics.SHARED_WAVEFRONTS) or 0)
 
     def test_bandwidth_is_bytes_over_duration(self, recorded: ReadRecorded) -> None:
         for profile in recorded("flaws_global_access"):
-            chart = memory_chart.analyse(profile)
-            assert isinstance(chart, MemoryChart)
+            chart = analysed(memory_chart, profile)
             duration = profile.number(metrics.DURATION)
             assert duration is not None
             for link in chart.links:
@@ -340,8 +303,7 @@ class TestMemoryChart:
                     assert link.bytes_per_second == pytest.approx(link.bytes / duration * 1e9, rel=1e-6)
 
     def test_host_memory_comes_from_the_system(self, recorded: ReadRecorded) -> None:
-        chart = memory_chart.analyse(named(recorded("flaws_other_memory"), "host_memory"))
-        assert isinstance(chart, MemoryChart)
+        chart = analysed(memory_chart, named(recorded("flaws_other_memory"), "host_memory"))
         link = chart.link("system", "l2", "read")
         assert link is not None and link.bytes
 
@@ -354,7 +316,8 @@ class TestMemoryChart:
             assert found is not None and not found.idle
 
     def test_device_memory_under_its_name_on_another_chip(self) -> None:
-        chart = memory_chart.analyse(
+        chart = analysed(
+            memory_chart,
             launch(
                 {
                     "dram__bytes_op_read.sum": 4096.0,
@@ -362,17 +325,14 @@ class TestMemoryChart:
                     metrics.DURATION: 7.0,
                 },
                 capability=(12, 0),
-            )
+            ),
         )
-        assert isinstance(chart, MemoryChart)
         link = chart.link("device", "l2")
-        assert link is not None
         assert (link.bytes, link.bytes_per_second) == (4096.0, 2e9)
         assert "l2→l1 read" in chart.not_collected
 
     def test_every_link_ends_at_a_unit(self, recorded: ReadRecorded) -> None:
-        chart = memory_chart.analyse(recorded("flaws_cluster")[0])
-        assert isinstance(chart, MemoryChart)
+        chart = analysed(memory_chart, recorded("flaws_cluster")[0])
         for link in chart.links:
             assert chart.unit(link.source) is not None, link
             assert chart.unit(link.target) is not None, link
@@ -380,10 +340,10 @@ class TestMemoryChart:
 
 class TestSourceView:
     def test_without_disassembly_addresses_remain(self) -> None:
-        view = source_view.analyse(
-            launch(per_instruction={"inst_executed": {16: 4, 0: 8}, metrics.SAMPLE_COUNT: {0: 1, 32: 5}})
+        view = analysed(
+            source_view,
+            launch(per_instruction={"inst_executed": {16: 4, 0: 8}, metrics.SAMPLE_COUNT: {0: 1, 32: 5}}),
         )
-        assert isinstance(view, SourceView)
         assert [line.offset for line in view.sass] == [0, 16, 32]
         assert [line.counters.executed for line in view.sass] == [8, 4, 0]
         assert [line.label for line in view.hottest()] == ["0x0020", "0x0000", "0x0010"]
@@ -392,7 +352,8 @@ class TestSourceView:
 
     def test_counters_of_a_line_are_those_of_its_instructions(self) -> None:
         stall = "smsp__pcsamp_warps_issue_stalled_"
-        view = source_view.analyse(
+        view = analysed(
+            source_view,
             launch(
                 instructions=code(
                     ("LDS R0, [R1]", "k.cu", 2), ("FADD R0, R0, R0", "k.cu", 1), ("EXIT", "k.cu", 2)
@@ -406,9 +367,8 @@ class TestSourceView:
                     metrics.SHARED_WAVEFRONTS_BY_ADDRESS: {0: 320},
                     metrics.SHARED_IDEAL_BY_ADDRESS: {0: 10},
                 },
-            )
+            ),
         )
-        assert isinstance(view, SourceView)
         first, second = view.lines
         assert (first.line, second.line) == (1, 2)
         assert second.instructions == (0, 2)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+import profiles
 import pytest
+from asked import analysed
 from recorded_data import DATA
 
 from gemmprof import metrics
@@ -29,16 +31,8 @@ GHZ = 1e9
 
 def launch(capability: tuple[int, int], values: dict[str, float]) -> KernelProfile:
     """A launch with these counters on a GPU of 100 SMs."""
-    return KernelProfile(
-        index=0,
-        report="any.ncu-rep",
-        name="kernel()",
-        function_name="kernel",
-        mangled_name="kernel",
-        device=Device("GPU", capability, sm_count=100),
-        launch=LaunchStatistics((100, 1, 1), (256, 1, 1)),
-        metrics=values,
-    )
+    device, shape = Device("GPU", capability, sm_count=100), LaunchStatistics((100, 1, 1), (256, 1, 1))
+    return dataclasses.replace(profiles.launch(values), device=device, launch=shape)
 
 
 BASIC = {
@@ -55,14 +49,12 @@ BASIC = {
 """What the section SpeedOfLight_RooflineChart collects of FP32."""
 
 
-def analysed(capability: tuple[int, int], values: dict[str, float]) -> Roofline:
-    result = roofline.analyse(launch(capability, values))
-    assert isinstance(result, Roofline)
-    return result
+def roofs(capability: tuple[int, int], values: dict[str, float]) -> Roofline:
+    return analysed(roofline, launch(capability, values))
 
 
 def test_formulas() -> None:
-    result = analysed((8, 0), BASIC)
+    result = roofs((8, 0), BASIC)
     [compute] = result.compute_roofs
     assert compute.key == roofline.FP32
     assert compute.achieved == pytest.approx((100 + 200 + 2 * 1000) * 1.5e9)
@@ -81,7 +73,7 @@ def test_formulas() -> None:
 
 
 def test_right_of_the_ridge_the_compute_roof_holds() -> None:
-    result = analysed((8, 0), {**BASIC, metrics.DRAM_BYTES_PER_SECOND: 1e9})
+    result = roofs((8, 0), {**BASIC, metrics.DRAM_BYTES_PER_SECOND: 1e9})
     [point] = result.points
     assert point.bound == "compute"
     assert point.attainable == result.compute_roofs[0].peak
@@ -89,7 +81,7 @@ def test_right_of_the_ridge_the_compute_roof_holds() -> None:
 
 def test_packed_arithmetic_counts_each_half() -> None:
     packed = {**BASIC, metrics.executed_per_cycle("ffma2"): 10.0, metrics.executed_per_cycle("fadd2"): 1.0}
-    assert analysed((10, 0), packed).compute_roofs[0].achieved == pytest.approx((2300 + 4 * 10 + 2) * 1.5e9)
+    assert roofs((10, 0), packed).compute_roofs[0].achieved == pytest.approx((2300 + 4 * 10 + 2) * 1.5e9)
 
 
 def test_half_precision_counts_both_halves() -> None:
@@ -100,14 +92,14 @@ def test_half_precision_counts_both_halves() -> None:
         metrics.executed_per_cycle("hfma"): 100.0,
         metrics.peak_per_cycle("hfma"): 25600.0,
     }
-    roof = analysed((8, 0), half).compute_roofs[1]
+    roof = roofs((8, 0), half).compute_roofs[1]
     assert roof.achieved == pytest.approx((2 + 20 + 400) * 1.5e9)
     assert roof.peak == pytest.approx(4 * 25600 * 1.5e9)
 
 
 def test_a_counter_that_is_not_there_is_not_zero() -> None:
     lacking = {name: value for name, value in BASIC.items() if name != metrics.executed_per_cycle("fmul")}
-    result = analysed((8, 0), lacking)
+    result = roofs((8, 0), lacking)
     assert result.compute_roofs[0].achieved is None
     assert result.points == ()
     assert result.missing is not None and metrics.executed_per_cycle("fmul") in result.missing.metrics
@@ -122,7 +114,7 @@ def test_without_any_roof_it_says_what_to_collect() -> None:
 @pytest.mark.parametrize("capability", [(8, 7), (11, 0), (12, 1)])
 def test_devices_without_memory_counters_say_so(capability: tuple[int, int]) -> None:
     values = {name: value for name, value in BASIC.items() if not name.startswith("dram")}
-    result = analysed(capability, {**values, metrics.L2_TO_XBAR_PEAK: 10.0, metrics.L2_CLOCK: GHZ})
+    result = roofs(capability, {**values, metrics.L2_TO_XBAR_PEAK: 10.0, metrics.L2_CLOCK: GHZ})
     assert [roof.level for roof in result.memory_roofs] == [roofline.L2]
     assert f"{capability[0]}.{capability[1]}" in result.notes[0]
 
@@ -143,7 +135,7 @@ LGDS = {metrics.L1_WRITEBACK_DSHARED_PER_SECOND: 3e9, metrics.L1_WRITEBACK_DSHAR
 def test_l1_counter_of_the_architecture(
     capability: tuple[int, int], counters: dict[str, float], achieved: float
 ) -> None:
-    result = analysed(capability, {**BASIC, **counters, metrics.L1_CLOCK: GHZ})
+    result = roofs(capability, {**BASIC, **counters, metrics.L1_CLOCK: GHZ})
     [l1] = [roof for roof in result.memory_roofs if roof.level == roofline.L1]
     assert l1.achieved == achieved
     assert l1.peak == 128 * 100 * GHZ
@@ -156,21 +148,21 @@ def test_shared_memory_roof_counts_all_wavefronts_once() -> None:
         metrics.DURATION: 1000.0,
         metrics.SHARED_WAVEFRONTS: 1111.0,
     }
-    [shared] = [roof for roof in analysed((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
+    [shared] = [roof for roof in roofs((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
     assert shared.peak == 128 * 100 * GHZ
     assert shared.achieved == pytest.approx(128 * 1111 / 1e-6)
     del values[metrics.SHARED_WAVEFRONTS]
-    [shared] = [roof for roof in analysed((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
+    [shared] = [roof for roof in roofs((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
     assert shared.achieved is None
     values[metrics.SHARED_PEAK_PERCENT] = 25.0
-    [shared] = [roof for roof in analysed((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
+    [shared] = [roof for roof in roofs((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
     assert shared.achieved == pytest.approx(0.25 * shared.peak)
 
 
 def test_shared_memory_roof_without_the_hierarchical_charts() -> None:
     """The tables alone tell the wavefronts; shared memory runs at the SM's clock."""
     values = {**BASIC, metrics.DURATION: 1000.0, metrics.SHARED_WAVEFRONTS: 30.0}
-    [shared] = [roof for roof in analysed((8, 9), values).memory_roofs if roof.level == roofline.SHARED]
+    [shared] = [roof for roof in roofs((8, 9), values).memory_roofs if roof.level == roofline.SHARED]
     assert shared.peak == 128 * 100 * 1.5 * GHZ
     assert shared.achieved == pytest.approx(128 * 30 / 1e-6)
 
@@ -188,7 +180,7 @@ def tensor_paths(result: Roofline) -> dict[str, float | None]:
 
 def test_totals_of_hopper_are_not_counted_twice() -> None:
     """From 9.0 on ``src_fp16`` includes what ``op_hmma_src_fp16_…`` and ``op_hgmma_src_fp16_…`` count."""
-    result = analysed(
+    result = roofs(
         (9, 0),
         tensor(
             src_fp16=300.0,
@@ -208,11 +200,11 @@ def test_totals_of_hopper_are_not_counted_twice() -> None:
 
 
 def test_a_total_alone_stands_for_itself() -> None:
-    assert tensor_paths(analysed((12, 0), tensor(src_bf16_dst_fp32=5.0))) == {"src_bf16_dst_fp32": 7.5e9}
+    assert tensor_paths(roofs((12, 0), tensor(src_bf16_dst_fp32=5.0))) == {"src_bf16_dst_fp32": 7.5e9}
 
 
 def test_totals_of_ampere_are_not_counted_twice() -> None:
-    result = analysed((8, 6), tensor(src_tf32_dst_fp32=3.0, src_tf32_dst_fp32_sparsity_on=3.0))
+    result = roofs((8, 6), tensor(src_tf32_dst_fp32=3.0, src_tf32_dst_fp32_sparsity_on=3.0))
     assert tensor_paths(result) == {"src_tf32_dst_fp32_sparsity_on": 4.5e9}
 
 
@@ -220,7 +212,7 @@ def test_totals_of_ampere_are_not_counted_twice() -> None:
     "path", ["src_fp4_dst_fp32_sparsity_off", "op_utcqmma_src_fp4_fp6_fp8_dst_fp32_sparsity_off"]
 )
 def test_paths_of_blackwell_are_read_by_their_names(path: str) -> None:
-    assert tensor_paths(analysed((10, 0), tensor(**{path: 2.0}))) == {path: 3e9}
+    assert tensor_paths(roofs((10, 0), tensor(**{path: 2.0}))) == {path: 3e9}
 
 
 @pytest.mark.parametrize(
@@ -288,9 +280,7 @@ def with_code(capability: tuple[int, int], name: str, values: dict[str, float], 
     code = tuple(Instruction(16 * at, text) for at, text in enumerate(sass))
     profile = launch(capability, {**BASIC, metrics.DURATION: 1e6, **values})
     profile = dataclasses.replace(profile, device=Device(name, capability, sm_count=100), source=Source(code))
-    result = roofline.analyse(profile)
-    assert isinstance(result, Roofline)
-    return result
+    return analysed(roofline, profile)
 
 
 TENSOR_BUSY = {metrics.TENSOR_BUSY[0]: 40.0, metrics.SM_CLOCK: 1.5e9}

@@ -87,7 +87,6 @@ def test_nothing_that_matches_says_what_there_is() -> None:
 
 def test_a_selection_of_a_run_knows_its_stages_and_drops_the_other_results() -> None:
     session = load_session([recorded_run_directory()], selection=selection(kernel="^1 naive|async"))
-    assert session.run is not None
     assert {(r.stage, r.problem.dtype) for r in session.run.results} == {
         (1, "float32"),
         (12, "float32"),

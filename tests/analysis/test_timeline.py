@@ -71,10 +71,8 @@ def test_a_persistent_kernel_pauses_between_its_tiles(persistent: tuple[KernelPr
         assert found.phases[-1].name == "tail"
         assert found.phases[-1].share == pytest.approx(0.24, abs=0.02)
         sms = found.lane("sms")
-        assert sms is not None
         last = sms.values[round(0.80 * len(sms.values)) : round(0.94 * len(sms.values))]
         assert sorted(last)[len(last) // 2] == pytest.approx(100 * 116 / 132, abs=0.2)
-        assert found.clock_hz is not None and found.lowest_clock_hz is not None
         assert found.lowest_clock_hz < 0.95 * found.clock_hz < 1.7e9
 
 
@@ -142,7 +140,6 @@ def test_sms_that_have_work_for_less_than_half_of_the_time(tmp_path: Path) -> No
     path.write_bytes(rewritten(content_of("ladder_simple"), change))
     for profile in read_report(path, source=False, units=False):
         sms = over_time(profile).lane("sms")
-        assert sms is not None
         assert max(sms.known) == pytest.approx(100)
         assert 0.6 < sms.values.count(0.0) / len(sms.values) < 0.8
 

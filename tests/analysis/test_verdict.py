@@ -83,7 +83,6 @@ def test_numbers_are_those_of_the_analyses(recorded: ReadRecorded) -> None:
     assert f"{100 * states.main_stall.share:.0f} % of its time" in analysis.verdict.waiting
     assert states.main_stall.reason.key == "mio_throttle"
     cycles, latency = states.main_stall.cycles_per_issue, states.cycles_per_issued_instruction
-    assert cycles is not None and latency is not None
     assert states.main_stall.share == pytest.approx(cycles / latency)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from asked import analysed
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.sections import warp_states
-from gemmprof.analysis.sections.warp_states import GROUPS, REASONS, WarpStates, reason
+from gemmprof.analysis.sections.warp_states import GROUPS, REASONS, reason
 
 
 def test_every_reason_says_what_it_means() -> None:
@@ -56,8 +57,7 @@ def test_samples_add_up_to_ncus_count(recorded: ReadRecorded, report_name: str) 
 
 
 def test_shares_and_groups(recorded: ReadRecorded) -> None:
-    states = warp_states.analyse(recorded("ladder_simple")[0])
-    assert isinstance(states, WarpStates)
+    states = analysed(warp_states, recorded("ladder_simple")[0])
     shares = [state.share for state in states.states]
     assert shares == sorted(shares, reverse=True)
     assert sum(shares) == pytest.approx(1.0, rel=0.05)
@@ -69,8 +69,7 @@ def test_shares_and_groups(recorded: ReadRecorded) -> None:
 def test_samples_alone_are_enough(recorded: ReadRecorded) -> None:
     profile = recorded("ladder_simple")[0]
     kept = {name: value for name, value in profile.metrics.items() if "average_warp" not in name}
-    states = warp_states.analyse(replace(profile, metrics=kept))
-    assert isinstance(states, WarpStates)
+    states = analysed(warp_states, replace(profile, metrics=kept))
     assert states.cycles_per_issued_instruction is None
     assert sum(state.share for state in states.states) == pytest.approx(1.0)
     assert all(state.cycles_per_issue is None for state in states.states)

@@ -73,7 +73,6 @@ def test_nothing_is_claimed_twice(program: Program) -> None:
     for proposal in advice.proposals:
         assert LEAST <= proposal.saves <= proposal.span.share + 1e-9, "no launch saves more than it takes"
         assert proposal.low <= proposal.saves <= proposal.high
-    assert advice.together is not None
     saves = [proposal.saves for proposal in advice.proposals]
     assert max(saves) <= advice.together[0] <= sum(saves) + 1e-9
     assert saves == sorted(saves, reverse=True)

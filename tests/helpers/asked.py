@@ -1,10 +1,11 @@
-"""Which metrics an analysis asks a launch for: found by letting it, since nothing lists them."""
+"""What an analysis makes of a launch, and which metrics it asks for: found by letting it, since nothing lists them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from gemmprof.analysis.kernel_analysis import result_of
 from gemmprof.model import KernelProfile
 
 
@@ -34,3 +35,10 @@ def metrics_read(module: Any, profile: KernelProfile) -> set[str]:
     metrics, instances = (_Asked(dict(values), names) for values in (profile.metrics, profile.instances))
     module.analyse(replace(profile, metrics=metrics, instances=instances))
     return names & {*profile.metrics, *profile.instances}
+
+
+def analysed(module: Any, profile: KernelProfile) -> Any:
+    """The result of an analysis of a launch that holds what it reads."""
+    result = module.analyse(profile)
+    assert isinstance(result, result_of(module))
+    return result

@@ -82,7 +82,6 @@ class TestCompare:
         result = side_by_side(naive, coalesced)
         assert (result.label, result.caution) == ("before → after", "")
         duration, sectors = result.change("duration"), result.change("l1_bytes")
-        assert duration is not None and sectors is not None
         assert duration.verdict == "better"
         assert sectors.ratio == pytest.approx(5 / 33)
         executed = result.change("executed")

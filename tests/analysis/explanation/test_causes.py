@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from asked import analysed
 from made_code import made
 from profiles import BASE
 from recorded_data import ROOT, ReadRecorded, one_launch
@@ -322,8 +323,7 @@ def test_what_is_read_from_the_host_is_named_and_nothing_else_is_promised(record
 def test_places_are_the_lines_of_the_source_page(recorded: ReadRecorded) -> None:
     """A header's code counts against the line that called it, as the report's line table says."""
     for profile in recorded("flaws_tensor", source=True):
-        view = source_view.analyse(profile)
-        assert isinstance(view, source_view.SourceView)
+        view = analysed(source_view, profile)
         assert work(profile).own_lines == view.own_lines
         if profile.function_name == "wmma_half":
             assert view.own_lines != own_lines((line.file, line.line) for line in view.sass)

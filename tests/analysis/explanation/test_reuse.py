@@ -151,7 +151,6 @@ def test_fields_that_a_thread_reads_side_by_side_are_one_vector() -> None:
     )  # four floats of a structure of 64 bytes, looked up one by one
     (candidate,) = narrow_access(structures)
     (vectors,) = (one for one in candidate.variants if one.name == "vectors of 16 bytes")
-    assert vectors.fix.keep is not None
     looked_up = [one.form.index for one in checked_forms(structures).values() if one.form.kind == LOOK_UP]
     assert looked_up
     assert vectors.fix.keep[looked_up].max() <= 1 / 3
@@ -235,7 +234,6 @@ def test_what_only_its_own_thread_stores_and_loads_again_is_kept() -> None:
     (candidate,) = redundant_loads(bonds)
     (kept,) = (one for one in candidate.variants if one.name == "kept in registers, 12 a thread")
     assert TimeModel(bonds).saves(kept.fix) == pytest.approx(saved["kept"], abs=0.05)
-    assert kept.fix.keep is not None
     assert kept.fix.keep[list(places.stores.rows)] == pytest.approx(3 / 72)
     once, _ = study("water_bonds_back_to_memory_each_bond", "kept", of)
     assert not list(redundant_loads(once))
@@ -287,7 +285,6 @@ def test_what_a_thread_looks_up_in_one_place_lanes_share(name: str, fix: str, of
     """Each load of a warp fetches 32 sectors, and several loads of a thread lie in one."""
     looked_up, saved = study(name, of=DATA / of / "h100")
     patch = in_patches(looked_up)
-    assert patch is not None
     assert TimeModel(looked_up).saves(patch.fix) == pytest.approx(saved[fix], abs=0.12)
     if of == "blind6":
         for side in ("four", "sixteen"):
@@ -350,7 +347,6 @@ def test_of_terms_that_must_all_hold_the_last_is_worked_out_for_few(tests: tuple
     code = ("S2R R0, SR_TID.X ;", *indices, *looked_up, *tests, *store, "EXIT ;")
     launch = made(*code, executed=[*[8000] * 11, 1000, 1000, 8000])
     found = needed(launch)
-    assert found is not None
     assert sorted(found.executed[4:7]) == pytest.approx([0.25, 0.5, 1.0])  # an eighth pass: a half each
     assert sorted(found.executed[1:4]) == pytest.approx([0.25, 0.5, 1.0])
     assert found.executed[7:].min() == 1.0

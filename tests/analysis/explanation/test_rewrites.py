@@ -331,7 +331,6 @@ def test_the_whole_inlined_slice_of_a_function_goes() -> None:
     checks = np.flatnonzero(launch.where(lambda line: line.opcode == "FCHK") & (launch.executed > 0))
     turns = launch.where(lambda line: line.opcode in ("BRA", "BSSY", "BSYNC", "CALL"))
     loop = launch.code.loop_of(int(checks[0])) if launch.program is not None else None
-    assert loop is not None
     inside = np.zeros(len(turns), dtype=bool)
     inside[loop.first : loop.last] = launch.executed[loop.first : loop.last] > 0
     assert slices.instructions[turns & inside].all()
@@ -505,7 +504,6 @@ def test_parts_of_a_depth_are_added_up_by_fewer_warps() -> None:
     launch = work(study("triton_prefill_product_in_sixteen_parts")[0])
     (one,) = global_atomics(launch)
     keep, resident = one.fix.keep, launch.resident_warps
-    assert keep is not None and resident is not None
     assert keep[launch.where(lambda line: line.opcode == "HGMMA") & (launch.executed > 0)].min() == 1.0
     whole = work(study("triton_prefill_product_in_sixteen_parts", "whole_depth")[0])
     assert one.fix.warps * resident == pytest.approx(whole.resident_warps, rel=0.05)
@@ -1252,7 +1250,6 @@ def test_what_two_changes_do_to_one_access_is_counted_once() -> None:
     tile = fixes["redundant_loads"]
     (wide,) = (way.fix for one in detect(launch) for way in one.variants if way.name == "vectors of 4 bytes")
     both = tile.together(wide)
-    assert tile.shared is not None and both.shared is not None and wide.keep is not None
     assert both.shared == pytest.approx(tile.shared * wide.keep)
     assert 0.0 < both.shared.sum() < 0.5 * tile.shared.sum()
     assert model.saves(both) > max(model.saves(tile), model.saves(wide)) + 0.02
@@ -1403,7 +1400,6 @@ def test_results_in_single_precision_are_read_sooner() -> None:
     (found,) = double_precision(launch)
     waits = launch.attributed["wait"]
     doubles = launch.where(lambda line: line.opcode in ("DADD", "DMUL", "DFMA", "DSETP"))
-    assert found.fix.keep is not None
     waits = waits * found.fix.keep
     assert found.fix.reasons["wait"] * waits.sum() == pytest.approx(waits @ np.where(doubles, 0.5, 1.0))
     assert found.fix.reasons["wait"] < 0.9
@@ -1414,7 +1410,6 @@ def test_fp64_divisions_become_divisions_of_fp32() -> None:
     launch = work(study("kepler_one_double_literal")[0])
     (found,) = double_precision(launch)
     keep = found.fix.keep
-    assert keep is not None
     starts = launch.where(lambda line: line.full == "MUFU.RCP64H") & (launch.executed > 0)
     assert np.count_nonzero(starts) == 2 and (keep[starts] == 7 / 16).all()
 

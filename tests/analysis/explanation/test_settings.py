@@ -18,7 +18,6 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_the_table_is_of_what_was_recorded(settings: ModuleType) -> None:
     page = (ROOT / "docs" / "explain.md").read_text("utf-8")
     block = re.search(r"<!-- settings:.*?-->\n(.*?)\n<!-- /settings -->", page, re.DOTALL)
-    assert block is not None
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in block[1].splitlines()[2:]]
     assert rows == settings.summary() and len(rows) >= 4
 

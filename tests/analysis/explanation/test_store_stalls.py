@@ -49,7 +49,6 @@ class TestHalfSectors:
     def test_the_time_is_that_of_the_warps_which_store(self) -> None:
         found = work(half_sectors())
         burst = stalled_by(found, stores(found))
-        assert burst is not None
         # Two of three warpgroups multiply; the third copies and waits for them in the end.
         behind = np.flatnonzero(stores(found))
         waited = float(found.samples["long_scoreboard"][behind[0] : behind[-1] + 1].sum())
@@ -123,7 +122,6 @@ def test_what_counts_against_a_store(
 ) -> None:
     found = launch_of(stalls)
     burst = stalled_by(found, found.where(lambda line: line.is_store))
-    assert burst is not None
     assert {int(at): pytest.approx(burst.by_store[at]) for at in np.flatnonzero(burst.by_store)} == by_store
 
 

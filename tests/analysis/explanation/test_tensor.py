@@ -276,6 +276,5 @@ def test_registers_of_a_product(opcode: str, first: int, second: int | None, res
     never stands in registers.
     """
     product = matrix_product(opcode)
-    assert product is not None
     assert (product.factors[0], product.registers) == (first, result)
     assert second in (None, product.factors[1])

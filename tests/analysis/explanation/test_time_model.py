@@ -53,7 +53,6 @@ class TestBlame:
 
     def test_a_guarded_exit_goes_on_and_an_endless_end_is_no_loop(self) -> None:
         code = made("@P0 EXIT ;", "MOV R2, R4 ;", "BRA 0x000020 ;", "EXIT ;").code
-        assert code is not None
         assert code.predecessors[1] == (0,) and code.predecessors[3] == ()
         assert code.loops == ()
 
@@ -147,7 +146,6 @@ class TestTimeModel:
         model = TimeModel(work(profile))
         assert model.resident(Fix()) == 1.0
         registers = profile.launch.registers_per_thread
-        assert registers is not None
         assert model.resident(Fix(registers=255 - registers)) < 0.5
         assert model.resident(Fix(shared_bytes=100_000)) < model.resident(Fix(shared_bytes=50_000)) < 1.0
 

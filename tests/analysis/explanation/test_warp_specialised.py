@@ -85,7 +85,6 @@ class TestAttention:
         for_wgmma = np.array([line.opcode == "WARPGROUP" for line in found.sass])
         assert waits[for_wgmma].any()
         (candidate,) = barriers(found)
-        assert candidate.attributed is not None
         steps = candidate.attributed[for_wgmma & (waits > 0)]
         assert not steps.any()
         # What is not a wait at a barrier stays: the factor on the state cannot fall below its share.

@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from asked import analysed
 from named import named
 from recorded_data import ReadRecorded
 
 from gemmprof.analysis.ladder.access_pattern import AccessPatterns, WarpAccess
 from gemmprof.analysis.ladder.declared_traffic import access_patterns
 from gemmprof.analysis.sections import bank_conflicts, coalescing
-from gemmprof.analysis.sections.bank_conflicts import BankConflicts
-from gemmprof.analysis.sections.coalescing import Coalescing
 from gemmprof.gpu.arch import BANKS
 from gemmprof.kernels.catalog import SINGLE, stage_by_number
 from gemmprof.model import KernelProfile, Problem, Stage
@@ -81,10 +80,8 @@ def test_wavefronts_are_those_of_the_hardware(
     profile = next(
         p for p in recorded("flaws_bank_conflicts", source=True) if kernel in p.name.replace("(int)", "")
     )
-    measured = bank_conflicts.analyse(profile)
-    assert isinstance(measured, BankConflicts)
+    measured = analysed(bank_conflicts, profile)
     loads = measured.operation("load")
-    assert loads is not None
     model = access(place, floats)
     assert loads.n_way == model.wavefronts
     assert loads.share == pytest.approx(100 * model.conflicts / model.wavefronts)
@@ -180,7 +177,6 @@ def test_the_ladder_in_sectors() -> None:
 def test_what_a_tensor_copy_brings_is_read_without_conflicts_thanks_to_the_swizzle() -> None:
     model = patterns(stage_by_number(13))
     load = named(model.accesses, "shared_load_a")
-    assert load is not None
     assert load.addresses[8] == load.addresses[0] + 128 + 16
     assert {a.name: a.conflicts for a in model.accesses if a.conflicts} == {}
     # The same rows without it: four lanes' pieces on the same four banks.
@@ -233,7 +229,6 @@ def test_no_model_no_invention() -> None:
 )
 def test_a_declaration_from_anybody_costs_the_model_not_the_page(changes: dict[str, Any]) -> None:
     stage = stage_by_number(5)
-    assert stage.addresses is not None
     odd = replace(stage.addresses.accesses[2], **changes)
     addresses = replace(stage.addresses, accesses=(*stage.addresses.accesses[:2], odd))
     assert access_patterns(replace(stage, addresses=addresses), CUBE) is None
@@ -245,7 +240,6 @@ def test_elements_of_two_bytes() -> None:
     """Half the bytes: a warp's 32 neighbours fill two sectors, and lie two to a bank without a conflict."""
     stage = replace(stage_by_number(3), dtypes=("bfloat16",))
     model = access_patterns(stage, Problem(4096, 4096, 4096, "bfloat16", "float32"))
-    assert model is not None
     widths = {a.name: (a.bytes_per_thread, len(a.sectors)) for a in model.accesses if a.space == "global"}
     assert widths == {"global_load_a": (2, 2), "global_load_b": (2, 2), "global_store_c": (4, 4)}
     assert not any(a.conflicts for a in model.accesses)
@@ -261,8 +255,7 @@ def test_requests_of_a_launch() -> None:
 
 
 def measured_sectors(profile: KernelProfile) -> dict[str, float | None]:
-    result = coalescing.analyse(profile)
-    assert isinstance(result, Coalescing)
+    result = analysed(coalescing, profile)
     kinds = {name: result.operation(name) for name in ("load", "store")}
     return {name: None if kind is None else kind.sectors for name, kind in kinds.items()}
 
@@ -270,7 +263,6 @@ def measured_sectors(profile: KernelProfile) -> dict[str, float | None]:
 def test_sectors_of_simple_kernels_agree_exactly(recorded: ReadRecorded) -> None:
     for number, profile in enumerate(recorded("ladder_simple"), start=1):
         model = access_patterns(stage_by_number(number), Problem(1024, 1024, 1024))
-        assert model is not None
         measured = measured_sectors(profile)
         assert measured["load"] == model.sectors("load")
         # A scattered store that is replayed counts again in the hardware.

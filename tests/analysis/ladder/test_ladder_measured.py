@@ -63,7 +63,6 @@ def measured(session: Session, own: Stage) -> Iterator[tuple[Stage, Problem, Ker
 
     Without those in which several blocks share a tile (stage 13 where tiles are few): no model is written for them.
     """
-    assert session.run is not None
     results = [
         r
         for r in session.run.results
@@ -92,7 +91,6 @@ def test_loads_and_bytes_are_predicted_exactly(session: Session, own: Stage) -> 
     for stage, problem, analysis in measured(session, own):
         model = declared_traffic.model(stage, problem, analysis)
         patterns = access_patterns(stage, problem)
-        assert patterns is not None
         ahead = {
             "shared_bytes": patterns.bytes_ahead,
             "shared_loads_per_output": patterns.bytes_ahead
@@ -102,7 +100,6 @@ def test_loads_and_bytes_are_predicted_exactly(session: Session, own: Stage) -> 
             row = named(model.rows, name)
             if row is None or row.measured is None or (name.startswith("shared") and not row.formula):
                 continue  # what WMMA's own words load is not declared
-            assert row.predicted is not None
             expected = row.predicted + ahead.get(name, 0)
             if name == "l1_bytes" and stage.name in INSTRUMENTED_IN_PART:
                 expected = pytest.approx(expected, rel=0.01)
@@ -120,7 +117,6 @@ def test_sectors_are_those_of_the_access_patterns(session: Session, own: Stage) 
         result = analysis.get(Coalescing)
         assert model is not None and isinstance(result, Coalescing)
         loads, stores = result.operation("load"), result.operation("store")
-        assert stores is not None
         # The hardware's counters move with replays (stores: up to 2.5 % more was recorded) and between passes (loads:
         # ncu may add up hits of one pass and misses of another); the instrumented count does not.
         assert stores.sectors == pytest.approx(model.sectors("store"), rel=0.03)
@@ -175,7 +171,6 @@ def test_caches_only_lower_what_l2_must_deliver(session: Session, own: Stage) ->
     """A tiled kernel loads each element of its tiles once a block, so L2 delivers that or, where L1 helps, less."""
     for stage, problem, analysis in measured(session, own):
         row = named(declared_traffic.model(stage, problem, analysis).rows, "l2_read_bytes")
-        assert row is not None and row.ratio is not None
         assert 0.3 < row.ratio < 1.001, (problem.label, row)
 
 
@@ -190,7 +185,6 @@ def test_a_launch_with_another_grid_is_not_held_against_the_tile_of_the_paramete
     )
     for name in ("shared_bytes", "l2_read_bytes"):
         known, row = named(expected.rows, name), named(model.rows, name)
-        assert known is not None and row is not None
         assert known.predicted is not None and row.predicted is None
         assert row.measured == known.measured and row.formula == ""
     fma = named(model.rows, "fma_per_output")

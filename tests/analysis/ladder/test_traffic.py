@@ -92,10 +92,8 @@ def test_arithmetic_intensity_grows_with_the_shape_of_the_tile_only(stage: Stage
             # Tensor copies touch no sector of L1.
             assert left is right is None
             continue
-        assert left is not None and right is not None
         assert left.predicted == pytest.approx(right.predicted)
     compulsory = named(large.rows, "dram_intensity")
-    assert compulsory is not None
     assert compulsory.predicted == pytest.approx(2 * 4096 / 8)
 
 
@@ -164,7 +162,6 @@ def test_without_source_counters_opcode_counts_serve(recorded: ReadRecorded) -> 
     profile = recorded("ladder_simple")[2]
     model = declared_traffic.model(stage_by_number(3), problem, kernel_analysis.analyse(profile))
     row = named(model.rows, "shared_loads_per_output")
-    assert row is not None
     assert row.measured == row.predicted
 
 
@@ -204,7 +201,6 @@ def test_what_a_ragged_shape_begins_counts_whole() -> None:
 def test_rows_of_a_lie_k_apart_and_rows_of_b_n() -> None:
     for matrix, length in (("A", OBLONG.k), ("B", OBLONG.n)):
         access = named(oblong().accesses, f"global_load_{matrix.lower()}")
-        assert access is not None
         places = zip(access.rows, access.columns, strict=True)
         assert access.addresses == tuple(2 * (row * length + column) for row, column in places)
 

@@ -101,11 +101,9 @@ def test_occupancy_of_a_build() -> None:
     assert len(kernels) == 6
     answers = {kernel.resources.name: kernel.occupancy for kernel in kernels}
     tile = answers[TILE]
-    assert tile is not None
     assert (tile.shared_memory_per_block, tile.block_barriers) == (24_096, 1)
     assert tile.theoretical_occupancy == 1.0
     calls = answers[CALLS]
-    assert calls is not None
     assert (calls.registers_per_thread, calls.block_barriers) == (31, 0)
 
 

@@ -90,7 +90,6 @@ def test_the_calculator_gives_the_same_limits_and_occupancy(report_name: str, re
         if isinstance(result, NotCollected):
             continue
         assert result.agrees is True, profile.name
-        assert result.calculated is not None
         slots = result.calculated.limits.max_blocks_per_sm
         ours = dict(result.calculated.block_limits)
         # ncu prints no more blocks than there are slots here.
@@ -126,7 +125,6 @@ def test_the_curve_over_shared_memory_is_the_one_that_ncu_records(recorded: Read
         for profile in recorded(name):
             present = of_launch(profile)
             instances = profile.instances["launch__occupancy_per_shared_mem_size"]
-            assert present is not None
             # ncu counts the driver's reserve in x, and a kernel that declares no shared memory ends at 48 KiB.
             reserve = present.limits.reserved_shared_memory_per_block
             last = 232_448 if present.shared_memory_per_block else 49_152
@@ -167,7 +165,6 @@ def test_losses_add_up_to_the_difference(report_name: str, recorded: ReadRecorde
 
 def test_short_blocks_are_told_from_uneven_ones(recorded: ReadRecorded) -> None:
     copy = result_of(recorded("flaws_global_access")[0])
-    assert copy.block_cycles is not None
     assert copy.block_cycles < 2_000
     assert copy.losses[0].kind == "short blocks"
     uneven = next(
@@ -180,7 +177,6 @@ def test_short_blocks_are_told_from_uneven_ones(recorded: ReadRecorded) -> None:
 def test_clusters_are_reported_where_there_are_any(recorded: ReadRecorded) -> None:
     result = result_of(recorded("flaws_cluster")[0])
     assert (result.max_active_clusters, result.cluster_percent) == (528, 25.0)
-    assert result.calculated is not None
     assert result.calculated.cluster_size == 2
     assert result.calculated.max_active_clusters(132) == result.max_active_clusters
     assert result_of(recorded("ladder_simple")[0]).max_active_clusters is None
@@ -191,7 +187,6 @@ def test_what_was_not_collected_is_none_and_named(recorded: ReadRecorded) -> Non
     assert result.achieved_percent is None
     assert result.losses == ()
     assert result.theoretical_percent == 100.0
-    assert result.missing is not None
     assert metrics.ACHIEVED_OCCUPANCY in result.missing.metrics
     assert "--section Occupancy" in result.missing.remedy
 

@@ -274,7 +274,6 @@ def test_the_death_of_the_native_reader_costs_the_disassembly_alone(
     assert len(read_report(path)) == 3
     reader = report_worker.native_reader()
     process = reader.worker.process
-    assert process is not None
     # Stopped, it takes the request and never answers; then it is killed as an abort would kill it.
     process.send_signal(signal.SIGSTOP)
     killer = subprocess.Popen(
@@ -293,7 +292,6 @@ def test_a_hanging_native_reader_is_given_up(
     path = written(content)
     read_report(path)
     reader = report_worker.native_reader()
-    assert reader.worker.process is not None
     reader.worker.process.send_signal(signal.SIGSTOP)
     with pytest.raises(report_worker.NativeReaderError, match="did not answer within"):
         reader.ask({"path": str(path), "pcs": [], "units": []}, timeout=0.5)
