@@ -90,19 +90,10 @@ class MatrixProduct:
 
 _MATRIX = re.compile(r"(?P<opcode>[HIQOBD])(?P<group>G?)MMA(?P<modifiers>(?:\.\w+)+)")
 _M_N_K = re.compile(r"(?:(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)|(?P<rows>16|8)8(?P<depth>\d+))$")
-_MATRIX_TYPES = {
-    "BF16": "bf16",
-    "TF32": "tf32",
-    "S8": "int8",
-    "U8": "int8",
-    "S4": "int4",
-    "U4": "int4",
-    "E4M3": "fp8",
-    "E5M2": "fp8",
-    "E3M2": "fp6",
-    "E2M3": "fp6",
-    "E2M1": "fp4",
-}
+# Bytes of one thread that a modifier tells (atomics name the type of what they add), and the type of a matrix.
+_MODIFIERS = facts(__file__, "opcode_modifiers.csv")
+_WIDTHS = {word: int(size) for word, size, _ in _MODIFIERS if size}
+_MATRIX_TYPES = {word: kind for word, _, kind in _MODIFIERS if kind}
 _BITS = {"fp64": 64, "tf32": 32, "bf16": 16, "fp16": 16, "int4": 4, "fp4": 4, "int1": 1}  # else 8
 _MATRIX_DEFAULTS = {"H": "fp16", "D": "fp64", "B": "int1", "I": "int8", "Q": "fp8", "O": "fp4"}
 
@@ -142,25 +133,6 @@ def matrix_product(opcode: str) -> MatrixProduct | None:
     path = f"op_{name}_src_{source}{sums}_sparsity_{sparsity}"
     factors = first, second
     return MatrixProduct(path, source, operations, registers, factors, by_warpgroup, sparse)
-
-
-_WIDTHS = {
-    "U8": 1,
-    "S8": 1,
-    "U16": 2,
-    "S16": 2,
-    "64": 8,
-    "128": 16,
-    "256": 32,
-    # Atomics name the type of what they add.
-    "F64": 8,
-    "F32X2": 8,
-    "F32X4": 16,
-    "F16X4": 8,
-    "F16X8": 16,
-    "BF16X4": 8,
-    "BF16X8": 16,
-}
 
 
 _MATRICES = {"1": 4, "2": 8, "4": 16}

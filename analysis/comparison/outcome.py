@@ -368,14 +368,11 @@ def _launched_otherwise(before: KernelRecord, after: KernelRecord) -> Iterator[s
     families = [record.key for record in sides]
     if all(len(key) >= len(FamilyKey._fields) for key in families):
         at = FamilyKey._fields.index("shared_memory")
-        words.append(("shared memory of a block", *(_bytes(key[at]) for key in families)))
+        known = (f"{int(key[at]):,} bytes" if key[at] else "unknown" for key in families)
+        words.append(("shared memory of a block", *known))
     changed = [f"{what} {left} → {right}" for what, left, right in words if left != right]
     if changed:
         yield f"launched otherwise: {', '.join(changed)}"
-
-
-def _bytes(known: str) -> str:
-    return f"{int(known):,} bytes" if known else "unknown"
 
 
 def _cycles(record: KernelRecord) -> float | None:

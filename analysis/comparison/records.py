@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -210,19 +210,13 @@ class Times:
     def only(self, positions: Collection[int]) -> Times:
         """Those of the launches at these positions."""
         kept = [at for at, position in enumerate(self.positions) if position in positions]
-
-        def of(values: tuple[float, ...]) -> tuple[float, ...]:
+        chosen: dict[str, Any] = {}
+        for name in ("nanoseconds", "cycles", "sm_hz", "memory_hz", "positions"):
+            values = getattr(self, name)
             # Where a launch has no value, which one cannot be said: then all stay.
-            return tuple(values[at] for at in kept) if len(values) == len(self.positions) else values
-
-        return replace(
-            self,
-            nanoseconds=of(self.nanoseconds),
-            cycles=of(self.cycles),
-            sm_hz=of(self.sm_hz),
-            memory_hz=of(self.memory_hz),
-            positions=tuple(self.positions[at] for at in kept),
-        )
+            if len(values) == len(self.positions):
+                chosen[name] = tuple(values[at] for at in kept)
+        return replace(self, **chosen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,12 @@ from gemmprof.base.spread import grouped
 from gemmprof.gpu.arch import LIMITS, MAX_BARRIERS_PER_BLOCK, MAX_CLUSTER_SIZE, limits_of
 from gemmprof.model import ArchLimits
 
-# Keys of `Occupancy.block_limits`, in the order in which people read them.
-RESOURCES = ("registers", "shared_memory", "warps", "blocks", "barriers")
+# Names of resources in running text, in the order in which people read them; the keys of `Occupancy.block_limits`.
+RESOURCE_WORDS: Mapping[str, str] = {
+    "registers": "registers", "shared_memory": "shared memory", "warps": "warp slots", "blocks": "block slots",
+    "barriers": "barriers",
+}  # fmt: skip
+RESOURCES = tuple(RESOURCE_WORDS)
 # What `occupancy` is asked about a kernel; an answer has it under the same names.
 _ASKED = (
     *("threads_per_block", "registers_per_thread", "shared_memory_per_block"),
@@ -313,15 +317,6 @@ def parse_size(text: str) -> int:
 
 
 # --- The steps to an occupancy, in the sentences that a person would write down ---------------------------------------
-
-# Names of the resources in running text.
-RESOURCE_WORDS: Mapping[str, str] = {
-    "registers": "registers",
-    "shared_memory": "shared memory",
-    "warps": "warp slots",
-    "blocks": "block slots",
-    "barriers": "barriers",
-}
 
 
 @dataclass(frozen=True, slots=True)

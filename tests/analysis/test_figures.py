@@ -150,13 +150,8 @@ def test_every_number_of_a_result_is_declared() -> None:
     """A number that a page could show has a title: it stands at its field."""
     facts = {
         "Launch": {
-            "blocks",
-            "threads_per_block",
-            "threads",
-            "warps_per_block",
-            "idle_lanes",
-            "launches",
-            "green_context",
+            *("blocks", "threads_per_block", "threads", "warps_per_block"),
+            *("idle_lanes", "launches", "green_context"),
         },
         "Divergence": {"warp_size"},
         "Roofline": {"duration_ns"},  # of the speed of light

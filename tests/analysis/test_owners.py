@@ -8,13 +8,11 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from recorded_data import DATA, ROOT
+from recorded_data import DATA, EXAMPLES
 
 from gemmprof.analysis.inputs.names import OWNERS, owner_of
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import KernelProfile
-
-EXAMPLES = ROOT / "docs" / "examples" / "recorded"
 
 
 def names() -> list[dict[str, str]]:

@@ -7,14 +7,16 @@ shorter than 0.03 is therefore no part of the comparison.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
+from asked import analysed
 from recorded_data import DATA, ROOT
 
 from gemmprof.analysis.explanation.engine import explain
-from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.sections import timeline
 from gemmprof.analysis.sections.timeline import Phase, Timeline
 from gemmprof.model import KernelProfile
 
@@ -41,10 +43,7 @@ def launches() -> dict[tuple[str, str], KernelProfile]:
     return {**found, ("h100", "graph"): graph}
 
 
-def over_time(profile: KernelProfile) -> Timeline:
-    found = analyse(profile).get(Timeline)
-    assert isinstance(found, Timeline)
-    return found
+over_time = partial(analysed, timeline)
 
 
 def busiest(found: Timeline, phase: Phase) -> str | None:

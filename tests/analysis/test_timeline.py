@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import itertools
 import lzma
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from asked import analysed
 from recorded_data import DATA, ReadRecorded
 from reports_in_bytes import content_of, rewritten, set_metric
 
 from gemmprof import metrics as m
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.analysis.sections.timeline import Timeline
+from gemmprof.analysis.sections import timeline
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 
+over_time = partial(analysed, timeline)
 
-def over_time(profile: KernelProfile) -> Timeline:
-    found = analyse(profile).get(Timeline)
-    assert isinstance(found, Timeline)
-    return found
+
+def resample(
+    launch: messages.KernelResult, names: list[str], metric: str, other: Callable[[float, float], float]
+) -> None:
+    """Each sample another one, by its value and when it was taken: from 0 to 1 of the time in which there is any."""
+    held = next(x for x in launch.metrics if names[messages.Metric.FromString(x).name].endswith(metric))
+    name = names[messages.Metric.FromString(held).name]
+    elements = messages.Metric.FromString(held).elements
+    samples = dict(zip(elements.keys.whole, elements.values.real, strict=True))
+    busy = [key for key, value in samples.items() if value > 0 and key]
+    changed = {key: other((key - busy[0]) / (busy[-1] - busy[0]), value) for key, value in samples.items()}
+    set_metric(launch, names, name, elements=changed, by_time=True)
 
 
 @pytest.fixture(scope="module")
@@ -78,18 +90,10 @@ def test_a_persistent_kernel_pauses_between_its_tiles(persistent: tuple[KernelPr
 
 def test_a_step_in_the_middle_is_a_phase(tmp_path: Path) -> None:
     """A launch whose issue slots are made to do a third as much from 60 % on."""
-    metric = "TPC.TriageCompute." + m.SAMPLED_ISSUE
-    ipc = "TPC.TriageCompute." + m.SAMPLED_IPC
 
     def change(launch: messages.KernelResult, names: list[str], _: int) -> None:
-        for name in (metric, ipc):
-            held = next(x for x in launch.metrics if names[messages.Metric.FromString(x).name] == name)
-            elements = messages.Metric.FromString(held).elements
-            keys, values = list(elements.keys.whole), list(elements.values.real)
-            busy = [key for key, value in zip(keys, values, strict=True) if value > 0 and key]
-            step = busy[0] + 0.6 * (busy[-1] - busy[0])
-            changed = {k: v / 3 if k >= step else v for k, v in zip(keys, values, strict=True)}
-            set_metric(launch, names, name, elements=changed, by_time=True)
+        for metric in (m.SAMPLED_ISSUE, m.SAMPLED_IPC):
+            resample(launch, names, metric, lambda at, value: value / 3 if at >= 0.6 else value)
 
     path = tmp_path / "step.ncu-rep"
     path.write_bytes(rewritten(content_of("ladder_simple"), change))
@@ -124,17 +128,11 @@ def test_without_the_counter_that_tells_the_sms_there_is_no_clock(tmp_path: Path
 @pytest.mark.filterwarnings("error")
 def test_sms_that_have_work_for_less_than_half_of_the_time(tmp_path: Path) -> None:
     """Without the counter that tells the SMs, and their cycles gone from three tenths of the time on."""
-    metric = "TPC.TriageCompute." + m.SM_ACTIVE_CYCLES
 
     def change(launch: messages.KernelResult, names: list[str], _: int) -> None:
         _without(launch, names, m.SAMPLED_IPC)
-        held = next(x for x in launch.metrics if names[messages.Metric.FromString(x).name] == metric)
-        elements = messages.Metric.FromString(held).elements
-        keys, values = list(elements.keys.whole), list(elements.values.real)
-        busy = [key for key, value in zip(keys, values, strict=True) if value > 0 and key]
-        end = busy[0] + 0.3 * (busy[-1] - busy[0])
-        changed = {k: v if k < end else 0.0 for k, v in zip(keys, values, strict=True)}
-        set_metric(launch, names, metric, elements=changed, by_time=True)
+        cycles = "TPC.TriageCompute." + m.SM_ACTIVE_CYCLES
+        resample(launch, names, cycles, lambda at, value: value if at < 0.3 else 0.0)
 
     path = tmp_path / "short.ncu-rep"
     path.write_bytes(rewritten(content_of("ladder_simple"), change))
@@ -151,18 +149,7 @@ def test_phases_follow_each_other_wherever_the_tensor_cores_are_busy(
     """A persistent kernel whose last 24 % are a tail, its tensor cores made busy in one stretch alone."""
 
     def change(launch: messages.KernelResult, names: list[str], _: int) -> None:
-        name = next(
-            names[messages.Metric.FromString(x).name]
-            for x in launch.metrics
-            if names[messages.Metric.FromString(x).name].endswith(m.SAMPLED_TENSOR)
-        )
-        held = next(x for x in launch.metrics if names[messages.Metric.FromString(x).name] == name)
-        elements = messages.Metric.FromString(held).elements
-        keys, values = list(elements.keys.whole), list(elements.values.real)
-        busy = [key for key, value in zip(keys, values, strict=True) if value > 0 and key]
-        at = [busy[0] + share * (busy[-1] - busy[0]) for share in (begin, end)]
-        changed = {key: 80.0 if at[0] <= key <= at[1] else 0.0 for key in keys}
-        set_metric(launch, names, name, elements=changed, by_time=True)
+        resample(launch, names, m.SAMPLED_TENSOR, lambda at, _: 80.0 if begin <= at <= end else 0.0)
 
     path = tmp_path / "busy.ncu-rep"
     content = lzma.decompress((DATA / "wgmma" / "gemm_4096.ncu-rep.xz").read_bytes())

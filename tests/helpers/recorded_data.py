@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.model import KernelProfile
@@ -14,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 """The repository."""
 
 DATA = ROOT / "tests" / "data"
+EXAMPLES = ROOT / "docs" / "examples" / "recorded"
+"""The reports that the documentation speaks of."""
 
 ReadRecorded = Callable[..., tuple[KernelProfile, ...]]
 
@@ -33,6 +38,19 @@ def study_reports(of: Path) -> Path:
         sys.path.insert(0, tools)
     found: Path = importlib.import_module("score_studies").reports(of)
     return found
+
+
+@cache
+def studies_of(of: Path) -> dict[str, dict[str, Any]]:
+    """What a recorded set says of each study, by its name: the kernel, and its fixes."""
+    return {one["study"]: one for one in json.loads((of / "studies.json").read_text("utf-8"))["studies"]}
+
+
+@cache
+def pair_of(name: str, size: str) -> dict[str, Any]:
+    """What the corpus says of a pair."""
+    pairs = json.loads((DATA / "pairs" / "outcomes.json").read_text("utf-8"))["pairs"]
+    return next(one for one in pairs if (one["pair"], one["size"]) == (name, size))
 
 
 REPRESENTATIVES = (

@@ -11,25 +11,16 @@ from recorded_data import DATA
 
 from gemmprof.analysis.comparison.builds import load_build
 from gemmprof.analysis.occupancy.calculator import occupancy
-from gemmprof.analysis.occupancy.configurations import find_cuobjdump
-from gemmprof.base.errors import DeviceError
 from gemmprof.cli import main
+from gemmprof.gpu.devices import cuobjdump_path
 
 BUILDS = DATA / "builds"
 OLD, NEW = str(BUILDS / "old.log"), str(BUILDS / "new.log")
 
 
-def has_cuobjdump() -> bool:
-    try:
-        find_cuobjdump()
-    except DeviceError:
-        return False
-    return True
-
-
 @pytest.fixture
 def objects(tmp_path: Path) -> tuple[str, str]:
-    if not has_cuobjdump():
+    if cuobjdump_path() is None:
         pytest.skip("needs cuobjdump")
     paths = []
     for name in ("old", "new"):

@@ -251,17 +251,8 @@ class TestDocuments:
         assert found["format"] == "gemmprof.diff/1"
         kernels = found["kernels"]
         assert isinstance(kernels, list) and len(kernels) == 35
-        keys = [
-            "name",
-            "grid",
-            "launches_before",
-            "launches_after",
-            "verdict",
-            "time_change",
-            "low",
-            "high",
-            "changed",
-        ]
+        keys = ["name", "grid", "launches_before", "launches_after", "verdict"]
+        keys += ["time_change", "low", "high", "changed"]
         for kernel in kernels:
             assert list(kernel) == keys
             assert kernel["verdict"] in ("same", "faster", "slower", "unclear", "new", "gone")
@@ -272,17 +263,8 @@ class TestDocuments:
         assert main(["diff", BASE, MORE, "--fail-slower", "1", "--format", "junit"]) == 1
         (suite,) = ElementTree.fromstring(capsys.readouterr().out)
         # The strict schema's: these attributes, these children in this order.
-        assert {
-            "name",
-            "timestamp",
-            "hostname",
-            "tests",
-            "failures",
-            "errors",
-            "time",
-            "id",
-            "package",
-        } <= set(suite.keys())
+        attributes = ["name", "timestamp", "hostname", "tests", "failures", "errors", "time", "id", "package"]
+        assert set(attributes) <= set(suite.keys())
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp", ""))
         children = list(dict.fromkeys(child.tag for child in suite))
         assert children == ["properties", "testcase", "system-out", "system-err"]

@@ -9,7 +9,7 @@ import pytest
 from asked import analysed
 from made_code import made
 from profiles import BASE
-from recorded_data import ROOT, ReadRecorded, one_launch
+from recorded_data import EXAMPLES, ReadRecorded, one_launch
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import engine
@@ -30,8 +30,6 @@ from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.sections import source_view
 from gemmprof.analysis.sections.by_line import own_lines
 from gemmprof.model import Instances
-
-EXAMPLES = ROOT / "docs" / "examples" / "recorded"
 
 
 class TestNotFused:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded_data import DATA, ROOT, ReadRecorded, one_launch, study_reports
+from recorded_data import DATA, ROOT, ReadRecorded, one_launch, studies_of, study_reports
 from scale import inputs
 
 from gemmprof import metrics
@@ -137,8 +136,7 @@ def test_what_is_wrong_stands_before_what_saves_as_much_otherwise(
     of: str, name: str, cause: str, behind: str
 ) -> None:
     folder = DATA / of / "h100"
-    studies = json.loads((folder / "studies.json").read_text("utf-8"))["studies"]
-    kernel = next(one["kernel"] for one in studies if one["study"] == name)
+    kernel = studies_of(folder)[name]["kernel"]
     found = explain(one_launch(study_reports(folder) / kernel["report"], kernel["launch"]))
     causes = [one.cause for one in found.findings if one.cause in (cause, behind)]
     assert causes == [cause, behind] and found.findings[0].cause == cause

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from recorded_data import DATA, ROOT, one_launch
+from recorded_data import DATA, EXAMPLES, one_launch
 from scale import few
 
 from gemmprof import metrics
@@ -18,7 +18,6 @@ from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import KernelProfile, MetricValue
 
-EXAMPLES = ROOT / "docs" / "examples" / "recorded"
 Variation = Callable[[KernelProfile], KernelProfile]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 
 import pytest
 from made_code import made
-from recorded_data import DATA, one_launch, study_reports
+from recorded_data import DATA, one_launch, studies_of, study_reports
 
 from gemmprof.analysis.explanation.causes.access import in_patches, narrow_access, uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
@@ -31,8 +30,7 @@ STUDIES = DATA / "variants" / "h200"
 @cache
 def study(name: str, side: str = "", of: Path = STUDIES) -> tuple[Work, dict[str, float]]:
     """The flawed kernel, or this fix of it, and what each fix saves."""
-    listed = json.loads((of / "studies.json").read_text("utf-8"))["studies"]
-    one = next(one for one in listed if one["study"] == name)
+    one = studies_of(of)[name]
     kernel = next((fix for fix in one["fixes"] if fix["side"] == side), one["kernel"])
     saved = {fix["side"]: 1.0 - fix["time_ns"] / kernel["time_ns"] for fix in one["fixes"]}
     return work(one_launch(study_reports(of) / kernel["report"], kernel["launch"])), saved

@@ -15,7 +15,7 @@ import pytest
 import try_statements
 from made_code import made
 from profiles import BASE
-from recorded_data import DATA, ReadRecorded, one_launch, study_reports
+from recorded_data import DATA, ReadRecorded, one_launch, pair_of, studies_of, study_reports
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import engine, prediction
@@ -91,13 +91,6 @@ def model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def studies_of(recording: Path) -> dict[str, dict[str, Any]]:
-    """A recording's studies by their names."""
-    listed = json.loads((recording / "studies.json").read_text("utf-8"))["studies"]
-    return {one["study"]: one for one in listed}
-
-
-@cache
 def study(name: str, side: str = "", sets: Sequence[Path] = SETS) -> tuple[KernelProfile, dict[str, float]]:
     """The flawed kernel of a study, or a fixed side, and what each fix saved."""
     of = next(of for of in sets if name in studies_of(of))
@@ -123,6 +116,11 @@ def explain(launch: KernelProfile) -> Explanation:
     if key not in TOLD:
         TOLD[key] = engine.explain(launch)
     return TOLD[key]
+
+
+def said_of(name: str, side: str = "") -> set[str]:
+    """The causes that are told of a study's flaw, or of a fixed side."""
+    return {one.cause for one in explain(study(name, side)[0]).findings}
 
 
 def found(name: str, cause: str) -> Finding:
@@ -316,10 +314,8 @@ def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) 
     ],
 )
 def test_what_is_said_of_a_pair(name: str, size: str) -> None:
-    folder = DATA / "pairs"
-    listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
-    one = next(row for row in listed if row["pair"] == name and str(row["size"]) == size)
-    flawed = one_launch(folder / one["flawed"]["report"], one["flawed"]["launch"])
+    one = pair_of(name, size)
+    flawed = one_launch(DATA / "pairs" / one["flawed"]["report"], one["flawed"]["launch"])
     said = next(finding for finding in explain(flawed).findings if finding.cause in one["causes"])
     assert said.saves == pytest.approx(1.0 - one["mended"]["time_ns"] / one["flawed"]["time_ns"], abs=0.16)
 
@@ -1055,10 +1051,8 @@ def test_powers_of_the_kernels_own_arguments_are_a_value_of_the_host() -> None:
 
 def test_what_a_loop_adds_up_stays_where_its_reciprocal_leaves_another() -> None:
     """The sum of a row is needed once, but of as many terms as ever."""
-    folder = DATA / "pairs"
-    listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
-    side = next(one["mended"] for one in listed if one["pair"] == "two_softmax:both>second_mended")
-    launch = work(read_report(folder / side["report"])[side["launch"]])
+    side = pair_of("two_softmax:both>second_mended", "524288")["mended"]
+    launch = work(read_report(DATA / "pairs" / side["report"])[side["launch"]])
     again = computed_again(launch, FLOATS)
     (reciprocal,) = (at for at in again.rows if launch.sass[at].full == "MUFU.RCP")
     summing = min(launch.code.loops, key=lambda loop: loop.first)
@@ -1178,10 +1172,8 @@ def test_neighbouring_floats_are_added_as_vectors(name: str, fix: str) -> None:
 
 def test_a_reduction_in_every_round_of_a_loop_is_one() -> None:
     """A block that reduces row after row meets often, and yet halves what it sums each time."""
-    folder = DATA / "pairs"
-    listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
-    one = next(row for row in listed if (row["pair"], row["size"]) == ("row_norms_1024", "128"))
-    launch = work(one_launch(folder / one["flawed"]["report"], one["flawed"]["launch"]))
+    flawed = pair_of("row_norms_1024", "128")["flawed"]
+    launch = work(one_launch(DATA / "pairs" / flawed["report"], flawed["launch"]))
     (candidate,) = barriers(launch)
     assert candidate.variants[0].name == "shuffles within the warp"
 
@@ -1320,14 +1312,14 @@ def test_short_programs_of_triton_get_more_to_do() -> None:
 
 def test_shorter_waits_gain_nothing_where_memory_is_busy() -> None:
     """L2 delivers at 97 % of what it can: more loads under way, or more warps, do not make it faster."""
-    causes = {one.cause for one in explain(study("fd_25_point_direct", "four")[0]).findings}
+    causes = said_of("fd_25_point_direct", "four")
     assert "redundant_loads" in causes
     assert not causes & {"memory_latency", "low_occupancy"}
 
 
 def test_no_order_of_the_work_is_promised_to_help_look_ups() -> None:
     """A walk goes where chance takes it: L2 is full of look-ups, which other blocks in another order do as well."""
-    causes = {one.cause for one in explain(study("random_walk_long_modulo")[0]).findings}
+    causes = said_of("random_walk_long_modulo")
     assert "cache_locality" not in causes
 
 
@@ -1380,7 +1372,7 @@ def test_calls_that_share_a_number_are_each_a_function() -> None:
 
 def test_searches_are_look_ups() -> None:
     """Each step of a bisection goes where the last one's value sends it: nothing brings lanes side by side."""
-    causes = {one.cause for one in explain(study("binary_search_one_at_a_time")[0]).findings}
+    causes = said_of("binary_search_one_at_a_time")
     assert "uncoalesced_access" not in causes
 
 
@@ -1601,7 +1593,7 @@ def test_zeros_that_a_copy_writes_for_a_mask_are_multiplied() -> None:
     first = explain(launch).findings[0]
     assert (first.cause, first.variants[0].name) == ("idle_threads", "lanes for 62 % of the elements")
     assert first.saves == pytest.approx(came["two_parts"], abs=0.05)
-    assert "idle_threads" not in {one.cause for one in explain(study(name, "two_parts")[0]).findings}
+    assert "idle_threads" not in said_of(name, "two_parts")
 
 
 def test_what_triton_computes_for_lanes_that_a_mask_keeps_from_loading_is_too_much() -> None:
@@ -1681,7 +1673,7 @@ def test_what_a_kernel_of_torch_loses_another_call_avoids(name: str, cause: str,
     first = explain(launch).findings[0]
     assert first.cause == cause and call in first.change
     assert first.saves == pytest.approx(came[fix], abs=0.06)
-    assert cause not in {one.cause for one in explain(study(name, fix)[0]).findings}
+    assert cause not in said_of(name, fix)
 
 
 def test_torch_rolls_whole_rows_along_the_first_axis() -> None:
@@ -1717,9 +1709,7 @@ def test_a_compiled_reduction_in_passes_is_told_to_have_its_axis_last() -> None:
     first = explain(launch).findings[0]
     assert first.cause == "redundant_loads" and "channels_last" in first.change
     assert first.saves_low <= came["channels_last"] <= first.saves_high
-    assert "redundant_loads" not in {
-        one.cause for one in explain(study("torch_compiled_norm_over_channels", "channels_last")[0]).findings
-    }
+    assert "redundant_loads" not in said_of("torch_compiled_norm_over_channels", "channels_last")
 
 
 @pytest.mark.parametrize(
@@ -1841,11 +1831,6 @@ def test_lanes_that_all_do_the_same_value_by_value_share_out_the_rounds() -> Non
     assert of_all[0].cause == "redundant_loads"
 
 
-def said_of(name: str, side: str) -> set[str]:
-    """The causes that are told of a fixed side of a study."""
-    return {one.cause for one in explain(study(name, side)[0]).findings}
-
-
 @pytest.mark.parametrize(
     "name, fix",
     [("triton_adamax_step_odd_count", "rounded_up"), ("triton_picture_over_another_byte_by_byte", "words")],
@@ -1924,7 +1909,7 @@ def test_in_triton_elements_of_one_thread_that_lie_side_by_side_go_to_neighbours
 
 def test_a_search_between_two_barriers_is_no_step_of_a_reduction() -> None:
     """Ranks found by halves in shared memory, once between the block's two meetings."""
-    said = {one.cause for one in explain(study("merge_runs_thread_each", "ranks")[0]).findings}
+    said = said_of("merge_runs_thread_each", "ranks")
     assert "barriers" not in said
 
 
@@ -1953,9 +1938,7 @@ def test_tiles_are_laid_out_anew_with_their_loads_and_stores() -> None:
 
 def test_what_is_only_loaded_alike_is_no_arithmetic() -> None:
     """Eight lanes load the ends of their string: no function is computed there."""
-    said = {
-        one.cause for one in explain(study("names_capitalised_string_a_thread", "eight_lanes")[0]).findings
-    }
+    said = said_of("names_capitalised_string_a_thread", "eight_lanes")
     assert "expensive_math" not in said
 
 
@@ -2026,10 +2009,7 @@ def test_what_is_looked_at_before_its_atomic_is_not_told_to_be() -> None:
 
 def test_an_array_walked_both_ways_at_once_is_one_pass() -> None:
     """Products of a row's values with those from its other end: each is loaded twice in one walk."""
-    pairs = json.loads((DATA / "pairs" / "outcomes.json").read_text("utf-8"))["pairs"]
-    flawed = next(
-        one["flawed"] for one in pairs if one["pair"] == "triangle_bands" and one["size"] == "33792"
-    )
+    flawed = pair_of("triangle_bands", "33792")["flawed"]
     said = explain(one_launch(DATA / "pairs" / flawed["report"], flawed["launch"])).findings
     assert said and not any("fewer passes" in one.change for one in said)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from made_code import made
-from recorded_data import ROOT
+from recorded_data import EXAMPLES
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Variant
@@ -20,7 +20,6 @@ from gemmprof.analysis.explanation.engine import places
 from gemmprof.analysis.explanation.prediction import Calibration, Prediction, Predictor, room
 from gemmprof.analysis.reading.report import read_report
 
-EXAMPLES = ROOT / "docs" / "examples" / "recorded"
 CYCLES = {
     metrics.SM_ELAPSED_CYCLES_MAX: 1000.0,
     metrics.SM_ACTIVE_CYCLES: 400.0,

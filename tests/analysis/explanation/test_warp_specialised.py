@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from made_code import made
-from recorded_data import ROOT
+from recorded_data import EXAMPLES
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
@@ -20,8 +20,6 @@ from gemmprof.analysis.explanation.demands.work import Work, elected, specialise
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Explanation, KernelProfile
-
-EXAMPLES = ROOT / "docs" / "examples" / "recorded"
 
 
 @cache

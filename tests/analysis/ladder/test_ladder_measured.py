@@ -37,12 +37,8 @@ THROUGH_THREADS = [
 ]
 """WMMA's sums go through shared memory in an order that is its own; what wgmma reads, no thread touches."""
 EXACT = (
-    "fma_per_output",
-    "global_loads_per_output",
-    "shared_loads_per_output",
-    "shared_bytes",
-    "operand_bytes",
-    "l1_bytes",
+    *("fma_per_output", "global_loads_per_output", "shared_loads_per_output"),
+    *("shared_bytes", "operand_bytes", "l1_bytes"),
 )
 INSTRUMENTED_IN_PART = frozenset({"hgemm_async_copy"})
 """ncu's counts of an instruction miss some of its executions: half a per cent of the sectors of one copy, and which

@@ -19,7 +19,7 @@ from gemmprof.analysis.occupancy.configurations import (
     read_ptxas,
 )
 from gemmprof.base.errors import DeviceError, UsageError
-from gemmprof.gpu.devices import KernelResources, demangle, parse_ptxas
+from gemmprof.gpu.devices import KernelResources, cuobjdump_path, demangle, parse_ptxas
 
 DATA = recorded_data.DATA / "occupancy"
 PTXAS = (DATA / "ptxas_verbose.txt").read_text(encoding="utf-8")
@@ -121,15 +121,10 @@ def test_a_target_that_the_build_lacks_is_named() -> None:
         built_kernels(parse_ptxas(PTXAS), 128, architectures=[(8, 9)])
 
 
-def has_cuobjdump() -> bool:
-    try:
-        find_cuobjdump()
-    except DeviceError:
-        return False
-    return True
+WITHOUT_CUOBJDUMP = cuobjdump_path() is None
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None or not has_cuobjdump(), reason="needs nvcc and cuobjdump")
+@pytest.mark.skipif(shutil.which("nvcc") is None or WITHOUT_CUOBJDUMP, reason="needs nvcc and cuobjdump")
 @pytest.mark.parametrize("target", few(["sm_75", "sm_90a", "sm_120"], ["sm_90a"]))
 def test_a_cubin_of_this_compiler_is_what_its_ptxas_said(target: str, tmp_path: Path) -> None:
     cubin = tmp_path / "kernels.cubin"
@@ -143,14 +138,14 @@ def test_a_cubin_of_this_compiler_is_what_its_ptxas_said(target: str, tmp_path: 
     } == {name: (k.registers_per_thread, k.static_shared_memory, k.stack_bytes) for name, k in said.items()}
 
 
-@pytest.mark.skipif(not has_cuobjdump(), reason="needs cuobjdump")
+@pytest.mark.skipif(WITHOUT_CUOBJDUMP, reason="needs cuobjdump")
 def test_a_file_whose_name_is_an_option_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("--help").write_bytes(lzma.decompress((recorded_data.DATA / "builds" / "new.o.xz").read_bytes()))
     assert read_cubin("./--help")
 
 
-@pytest.mark.skipif(not has_cuobjdump(), reason="needs cuobjdump")
+@pytest.mark.skipif(WITHOUT_CUOBJDUMP, reason="needs cuobjdump")
 def test_a_file_without_kernels_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("no cubin")

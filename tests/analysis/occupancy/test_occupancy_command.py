@@ -82,21 +82,8 @@ def test_several_architectures_and_products(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_carve_out_barriers_and_clusters(capsys: pytest.CaptureFixture[str]) -> None:
-    call = [
-        "occupancy",
-        "-t",
-        "128",
-        "-r",
-        "32",
-        "-s",
-        "10k",
-        "--gpu",
-        "H100",
-        "--carveout",
-        "32k",
-        "--barriers",
-        "2",
-    ]
+    call = ["occupancy", "-t", "128", "-r", "32", "-s", "10k", "--gpu", "H100"]
+    call += ["--carveout", "32k", "--barriers", "2"]
     assert main([*call, "--cluster", "4", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["answers"]
     assert (row["shared_memory_per_block"], row["shared_memory_config"]) == (10240, 32768)

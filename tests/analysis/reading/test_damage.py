@@ -7,7 +7,6 @@ import lzma
 import os
 import random
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ import in_process
 import pytest
 import zstandard
 from recorded_data import DATA
-from reports_in_bytes import varint_at
+from reports_in_bytes import boundaries
 from scale import inputs
 
 from gemmprof.analysis.reading import lookup as report_worker
@@ -64,27 +63,6 @@ def refused(path: Path) -> ReportError:
     assert str(path) in caught.value.message
     assert caught.value.exit_code == 2
     return caught.value
-
-
-def boundaries(content: bytes) -> list[int]:
-    """Where blocks begin, and the end of the file."""
-    position = 8 + struct.unpack_from("<I", content, 4)[0]
-    found = []
-    while position < len(content):
-        found.append(position)
-        header = content[position + 4 :][: struct.unpack_from("<I", content, position)[0]]
-        payload = 0
-        at = 0
-        # Every field of a block header but the payload's size is either a varint or bytes.
-        while at < len(header):
-            tag, at = varint_at(header, at)
-            value, at = varint_at(header, at)
-            if tag & 7 == 2:
-                at += value
-            elif tag >> 3 == 5:
-                payload = value
-        position += 4 + len(header) + payload
-    return [*found, position]
 
 
 def test_every_class_of_truncation_is_refused(content: bytes, written: Written) -> None:
