@@ -115,14 +115,8 @@ def launch_filter(names: Iterable[str] = (), invocations: Iterable[int] = (1,)) 
     listed = "|".join(re.escape(name) for name in names)
     kernel = f"regex:^({listed})$" if listed else ALL_KERNELS
     numbers = "|".join(map(str, invocations))
-    return (
-        "--filter-mode",
-        "per-launch-config",
-        "--kernel-name-base",
-        "mangled",
-        "--kernel-id",
-        f"::{kernel}:^({numbers})$",
-    )
+    counted_so = ("--filter-mode", "per-launch-config", "--kernel-name-base", "mangled")
+    return (*counted_so, "--kernel-id", f"::{kernel}:^({numbers})$")
 
 
 def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Choice:

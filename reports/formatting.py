@@ -31,9 +31,7 @@ _BY_UNIT: dict[str, Callable[[Any], str]] = {
     "size": amounts.capacity,
     "byte/s": amounts.bandwidth,
     "flop/s": amounts.flops,
-    "flop/byte": lambda value: (
-        amounts.DASH if amounts.fixed(value) == amounts.DASH else amounts.significant(value)
-    ),
+    "flop/byte": amounts.intensity,
     "×": amounts.times,
 }
 

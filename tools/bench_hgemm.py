@@ -23,21 +23,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
+from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
-from recording import ROOT, options_of, write_block
+from recording import ROOT, options_of, table_of, write_block
+
+from gemmprof.base.spread import grouped
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 GOAL = (
-    (2048, 2048, 2048),
-    (4096, 4096, 4096),
-    (8192, 8192, 8192),
-    (8192, 8192, 2048),
-    (4096, 14336, 4096),
-    (16384, 4096, 4096),
-    (4096, 4096, 16384),
+    *((side, side, side) for side in (2048, 4096, 8192)),
+    *((8192, 8192, 2048), (4096, 14336, 4096), (16384, 4096, 4096), (4096, 4096, 16384)),
 )
 """The shapes of the goal: M, N, K."""
 
@@ -279,12 +277,8 @@ def every(stage: str, out: Path, seconds: float, seeds: Sequence[int]) -> None:
             *fastest(plans, *((1, 1) if large else (2, 3)), flush),
         ]
         times = medians(calls, 4 if large else 8, flush)
-        rows.append(
-            [
-                *astuple(product),
-                *(round(t, 2) for t in (times[0], min(times[0], *times[2:], math.inf), times[1])),
-            ]
-        )
+        kept = times[0], min(times[0], *times[2:], math.inf), times[1]
+        rows.append([*astuple(product), *(round(time, 2) for time in kept)])
     told = {
         "card": torch.cuda.get_device_name(),
         "torch": torch.__version__,
@@ -296,9 +290,8 @@ def every(stage: str, out: Path, seconds: float, seeds: Sequence[int]) -> None:
     }
     out.write_text(json.dumps(told, separators=(",", ":")).replace("],[", "],\n["), encoding="utf-8")
     print(every_table([told]))
-    print(
-        f"{len(rows)} products, {told['left_out']} left out, wrong: {wrong[:5]}, {time.monotonic() - began:.0f} s"
-    )
+    took = time.monotonic() - began
+    print(f"{len(rows)} products, {told['left_out']} left out, wrong: {wrong[:5]}, {took:.0f} s")
 
 
 def _class_of(row: Sequence[Any]) -> str:
@@ -316,50 +309,37 @@ def _class_of(row: Sequence[Any]) -> str:
 
 def every_table(cards: Sequence[dict[str, Any]]) -> str:
     """Of each class of products and card: how many, our speed over torch.mm's and over the best of cublasLt's."""
-    lines = [
-        "| card | products | count | over torch.mm | over cublasLt's best | least | at least 0.97 | at least 0.92 |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    lines = []
     for card in cards:
-        classes: dict[str, list[tuple[float, float]]] = {}
-        for row in card["rows"]:
-            torch, best, ours = row[6:9]
-            for name in (_class_of(row), *(["**grid**"] if row[0] == "grid" else [])):
-                classes.setdefault(name, []).append((torch / ours, best / ours))
-        for name, found in sorted(classes.items()):
-            over = [x for x, _ in found]
-            shares = (sum(x >= bound for x in over) / len(over) for bound in (0.97, 0.92))
+        of_class = grouped((_class_of(row), row) for row in card["rows"])
+        if grid := [row for row in card["rows"] if row[0] == "grid"]:
+            of_class["**grid**"] = grid
+        for name, rows in sorted(of_class.items()):
+            over, of_best = ([row[at] / row[8] for row in rows] for at in (6, 7))
+            shares = (f"{100 * sum(x >= bound for x in over) / len(over):.0f} %" for bound in (0.97, 0.92))
+            means = (f"{geometric_mean(ratios):.3f}" for ratios in (over, of_best))
             lines.append(
-                f"| {card['card'].removeprefix('NVIDIA ')} | {name} | {len(found)} | {geometric_mean(over):.3f} "
-                f"| {geometric_mean([x for _, x in found]):.3f} | {min(over):.2f} "
-                f"| {' | '.join(f'{100 * share:.0f} %' for share in shares)} |"
+                (card["card"].removeprefix("NVIDIA "), name, len(rows), *means, f"{min(over):.2f}", *shares)
             )
-    return "\n".join(lines)
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """Geometric mean."""
-    return math.exp(statistics.fmean(math.log(value) for value in values))
+    speed = "over torch.mm> | over cublasLt's best> | least> | at least 0.97> | at least 0.92>"
+    return "\n".join(table_of(f"card | products | count> | {speed}", lines))
 
 
 def table(rows: Sequence[Row]) -> str:
     """Rows as a Markdown table, with the geometric means."""
-    lines = [
-        "| M × N × K | torch.mm | best of cublasLt | ours | ours / torch.mm | ours / faster | error | MHz, W, °C |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
-    ]
+    lines = []
     for row in rows:
-        speeds = " | ".join(f"{row.teraflops(time):.0f}" for time in (row.torch, row.cublaslt, row.ours))
+        speeds = (f"{row.teraflops(time):.0f}" for time in (row.torch, row.cublaslt, row.ours))
         card = re.sub(r" (MHz|W)", "", row.card) or "–"
         error = "–" if row.error is None else f"{row.error:.0e}"
-        lines.append(
-            f"| {row.m} × {row.n} × {row.k} | {speeds} | {row.over_torch:.3f} | {row.over_best:.3f} "
-            f"| {error} | {card} |"
-        )
-    torch_mean = geometric_mean([row.over_torch for row in rows])
-    best_mean = geometric_mean([row.over_best for row in rows])
-    lines.append(f"| **geometric mean** | | | | **{torch_mean:.3f}** | **{best_mean:.3f}** | | |")
-    return "\n".join(lines)
+        ratios = f"{row.over_torch:.3f}", f"{row.over_best:.3f}"
+        lines.append((f"{row.m} × {row.n} × {row.k}", *speeds, *ratios, error, card))
+    means = (
+        geometric_mean(ratios) for ratios in zip(*((r.over_torch, r.over_best) for r in rows), strict=True)
+    )
+    lines.append(("**geometric mean**", "", "", "", *(f"**{mean:.3f}**" for mean in means), "", ""))
+    head = "M × N × K | torch.mm> | best of cublasLt> | ours> | ours / torch.mm> | ours / faster> | error>"
+    return "\n".join(table_of(f"{head} | MHz, W, °C", lines))
 
 
 def main() -> None:

@@ -50,25 +50,21 @@ def make(folder: Path, series: int, runs: int) -> None:
         times = level * np.exp(rng.normal(0, NOISE, series))
         kinds = np.where(np.arange(series) % 2, "profiled", "timed")
         times = np.where(kinds == "profiled", np.round(times / 32) * 32, times)
+        when_run = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=run)
         same = {
-            "recorded_at": pa.scalar(
-                datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=run), pa.timestamp("us", "UTC")
-            ),
-            "commit": pa.scalar(f"{run:09x}"),
-            "branch": pa.scalar("main"),
-            "machine": pa.scalar("ci-7"),
-            "note": pa.scalar(""),
-            "tools": pa.scalar("Display Driver 580.95.05, CUDA 13.0, Nsight Compute Target 2025.3.1"),
-            "grid": pa.scalar("64x64x1"),
-            "device": pa.scalar("NVIDIA H100 80GB HBM3"),
+            "recorded_at": pa.scalar(when_run, pa.timestamp("us", "UTC")),
+            "commit": f"{run:09x}",
+            "branch": "main",
+            "machine": "ci-7",
+            "note": "",
+            "tools": "Display Driver 580.95.05, CUDA 13.0, Nsight Compute Target 2025.3.1",
+            "grid": "64x64x1",
+            "device": "NVIDIA H100 80GB HBM3",
         }
         column = {name: pa.repeat(value, series) for name, value in same.items()}
         column |= {"series": pa.array(numbers), "kernel": pa.array(names), "kind": pa.array(kinds)}
-        column |= {
-            "time_ns": pa.array(times),
-            "low_ns": pa.array(times * 0.98),
-            "high_ns": pa.array(times * 1.03),
-        }
+        of_time = {"time_ns": 1.0, "low_ns": 0.98, "high_ns": 1.03}
+        column |= {name: pa.array(times * factor) for name, factor in of_time.items()}
         column |= {"repetitions": pa.repeat(pa.scalar(3), series), "cycles": pa.array(np.round(times * 1.7))}
         column |= {"sm_clock_hz": pa.array(1.7e9 * np.exp(rng.normal(0, 0.001, series)))}
         column |= {"memory_clock_hz": pa.repeat(pa.scalar(2.6e9), series), "code": pa.array(codes)}
@@ -77,7 +73,7 @@ def make(folder: Path, series: int, runs: int) -> None:
             f"{COUNTER}{name}": pa.array(np.round(values * (1 + rng.normal(0, 1e-4, series) * (at % 4 == 3))))
             for at, (name, values) in enumerate(zip(COUNTERS, counters, strict=True))
         }
-        order = (
+        order = [
             "series",
             "recorded_at",
             "commit",
@@ -88,7 +84,7 @@ def make(folder: Path, series: int, runs: int) -> None:
             "grid",
             "device",
             "kind",
-        )
+        ]
         write_parquet(
             pa.table({name: column[name] for name in dict.fromkeys([*order, *column])}),
             store.folder / "records" / f"run-{run:04d}.parquet",

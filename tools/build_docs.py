@@ -9,14 +9,14 @@ text.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
-from recording import ROOT
+from recording import ROOT, printed
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.cli import build_parser
@@ -30,12 +30,7 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _LANGUAGES = {".cu": "cuda", ".py": "python"}
 
 
-def gemmprof(*words: str) -> str:
-    """What a command prints on standard output; in this process, which has loaded what all of them need."""
-    import in_process
-
-    wide = {**os.environ, "COLUMNS": "84"}  # what a page of the site shows without scrolling
-    return in_process.run(["gemmprof", *words], cwd=ROOT, env=wide).stdout
+gemmprof = partial(printed, columns=84)  # what a page of the site shows without scrolling
 
 
 def filled(text: str) -> str:
@@ -86,20 +81,15 @@ def within_docs(text: str, source: Path, target: Path, home: Path) -> str:
 
 def commands_page() -> str:
     """Every command with its help."""
-    parts = [
-        "# Commands",
-        "",
-        "The same words mean the same everywhere; `gemmprof COMMAND --help` prints this.",
-        "",
-        "```text",
-        gemmprof("--help").rstrip(),
-        "```",
-        "",
-    ]
+
+    def helped(*words: str) -> str:
+        return f"```text\n{gemmprof(*words, '--help').rstrip()}\n```\n"
+
+    says = "The same words mean the same everywhere; `gemmprof COMMAND --help` prints this."
+    parts = [f"# Commands\n\n{says}\n", helped()]
     for name, summary in COMMANDS.items():
-        parts += [f"## {name}", "", f"{summary[:1].upper()}{summary[1:]}.", ""]
-        for words in ((name,), *((name, action) for action in actions(name))):
-            parts += ["```text", gemmprof(*words, "--help").rstrip(), "```", ""]
+        parts.append(f"## {name}\n\n{summary[:1].upper()}{summary[1:]}.\n")
+        parts += [helped(name), *(helped(name, action) for action in actions(name))]
     return "\n".join(parts)
 
 

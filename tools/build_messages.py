@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from recording import ROOT, options_of
+from recording import ROOT, options_of, written
 
 PROTOS = (ROOT / "gemmprof" / "ncurep" / "ncu_messages.proto", ROOT / "reports" / "tables" / "perfetto.proto")
 
@@ -49,14 +49,7 @@ def main() -> int:
     parser = options_of(__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file differs")
     options = parser.parse_args()
-    changed = []
-    for path, text in generated().items():
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            changed.append(path.name)
-            if not options.check:
-                path.write_text(text, encoding="utf-8")
-    print("changed:" if changed else "nothing changed", *changed)
-    return int(options.check and bool(changed))
+    return written(generated(), check=options.check)
 
 
 if __name__ == "__main__":

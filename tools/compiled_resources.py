@@ -65,12 +65,8 @@ def committed_sass(name: str, architecture: str) -> str:
 
 def made_from(nvcc: Tool) -> dict[str, str]:
     """Of each stage a digest of all that decides its machine code for `NUMBER`, and of its lines in both tables."""
-    rows = [
-        row
-        for path in (TABLE, SASS_TABLE)
-        for row in csv.reader(read_text(path).splitlines())
-        if len(row) > 1
-    ]
+    lines = (line for path in (TABLE, SASS_TABLE) for line in read_text(path).splitlines())
+    rows = [row for row in csv.reader(lines) if len(row) > 1]
     found = {}
     for variant in all_variants():
         lines = [row for row in rows if row[0] == variant.name and f"sm_{NUMBER}" in map(_family, row)]

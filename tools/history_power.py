@@ -16,6 +16,12 @@ YEAR = 365
 NOISE = 0.01
 
 
+KINDS = (
+    "normal", "heavy tails (t, 3 degrees)", "2 % disturbed runs", "clock ticks of 1.2 %", "drift of 3 % a year",
+    "season of ±1 % a year", "autoregression, correlation 0.5",
+)  # fmt: skip
+
+
 def quiet_year(rng: np.random.Generator, kind: str) -> npt.NDArray[np.float64]:
     """A year of times without a step."""
     noise = rng.normal(0, NOISE, YEAR)
@@ -65,17 +71,6 @@ def others() -> dict[str, Callable[[npt.NDArray[np.float64]], list[int]]]:
 
         found[f"Otava {version('apache-otava')}, p below 0.001"] = otava
     return found
-
-
-KINDS = (
-    "normal",
-    "heavy tails (t, 3 degrees)",
-    "2 % disturbed runs",
-    "clock ticks of 1.2 %",
-    "drift of 3 % a year",
-    "season of ±1 % a year",
-    "autoregression, correlation 0.5",
-)
 
 
 def row(kind: str, series: int, seed: int) -> tuple[str, ...]:

@@ -16,16 +16,17 @@ import re
 import shutil
 import statistics
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from recording import ROOT, options_of, table_of, with_block
+from recording import ROOT, options_of, table_of, with_block, written
 
+from gemmprof import metrics
 from gemmprof.analysis.comparison.judgement import (
     FAMILY_WISE,
     REFERENCE_NS,
@@ -41,18 +42,9 @@ from gemmprof.analysis.comparison.judgement import (
 )
 from gemmprof.analysis.comparison.outcome import compare_matches
 from gemmprof.analysis.comparison.sides import Side, load_side, match
-from gemmprof.analysis.reading.report import ReportReader, read_report
+from gemmprof.analysis.reading.report import read_report
 from gemmprof.base import amounts
-from gemmprof.metrics import (
-    DRAM_CLOCK,
-    DURATION,
-    ELAPSED_CYCLES,
-    INSTRUCTIONS_EXECUTED,
-    MEMORY_THROUGHPUT,
-    SM_CLOCK,
-    SM_THROUGHPUT,
-)
-from gemmprof.model import FamilyKey
+from gemmprof.base.spread import grouped
 
 DATA = ROOT / "tests" / "data" / "noise"
 CLASSES = ROOT / "analysis" / "comparison" / "noise.json"
@@ -64,13 +56,13 @@ that is 50 % slower among 843 single launches is missed more often (4 % of the c
 WHOLE = ("base_0", "base_1", "more_020_0", "code_base", "code_renamed", "code_fewer_registers")
 """Reports that tests read as a user would."""
 COLUMNS = {
-    "ns": DURATION,
-    "cycles": ELAPSED_CYCLES,
-    "sm_hz": SM_CLOCK,
-    "memory_hz": DRAM_CLOCK,
-    "instructions": INSTRUCTIONS_EXECUTED,
-    "compute_percent": SM_THROUGHPUT,
-    "memory_percent": MEMORY_THROUGHPUT,
+    "ns": metrics.DURATION,
+    "cycles": metrics.ELAPSED_CYCLES,
+    "sm_hz": metrics.SM_CLOCK,
+    "memory_hz": metrics.DRAM_CLOCK,
+    "instructions": metrics.INSTRUCTIONS_EXECUTED,
+    "compute_percent": metrics.SM_THROUGHPUT,
+    "memory_percent": metrics.MEMORY_THROUGHPUT,
 }
 SHRINK = 3
 """So many kernels without any effect are added to those of one limit."""
@@ -78,6 +70,8 @@ STEP = 32.0
 """Nanoseconds: durations on the recorded GPU are multiples of this."""
 WORK = (10, 20, 50, 100)
 
+Table = tuple[Any, ...]
+"""Head and rows, as `table_of` takes them, and lines below."""
 Kernel = tuple[str, str]
 Sides = dict[Kernel, tuple[Sequence[float], Sequence[float]]]
 
@@ -124,20 +118,14 @@ def leases() -> dict[str, str]:
     return dict(zip(launches["collection"], launches["lease"], strict=True))
 
 
-def like(first: str, second: str) -> bool:
-    """True if two collections did the same work on the same card."""
-    kinds = {re.sub(r"_\d$", "", name) for name in (first, second)}
-    # All timed runs are from one card.
-    return len(kinds) == 1 and leases().get(first) == leases().get(second)
+def _work(name: str) -> tuple[str, str | None]:
+    """What a collection did, on which card: all timed runs are from one."""
+    return re.sub(r"_\d$", "", name), leases().get(name)
 
 
 def same_work(names: Iterable[str]) -> list[list[str]]:
     """The collections in groups that did the same work on the same card."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        alike = next((first for first in groups if like(first, name)), name)
-        groups.setdefault(alike, []).append(name)
-    return list(groups.values())
+    return list(grouped((_work(name), name) for name in names).values())
 
 
 @cache
@@ -151,7 +139,7 @@ def recorded() -> dict[Kernel, Recorded]:
     kept = launches[~launches["collection"].str.startswith(("code", "limits"))]
     return {
         kernel: Recorded(
-            {str(name): tuple(part["ns"]) for name, part in found.groupby("collection", sort=False)},
+            _by_collection(found["ns"], found["collection"]),
             {str(name): frozenset(part["instructions"]) for name, part in found.groupby("collection")},
             limits.get(kernel, ""),
         )
@@ -165,16 +153,13 @@ def timed() -> dict[Kernel, Recorded]:
     timings = table("timings.csv.xz")
     kept = timings[~timings["collection"].str.startswith("timed_more")]
     return {
-        (str(kernel), ""): Recorded(
-            {
-                str(n): tuple(1e6 * part["milliseconds"])
-                for n, part in found.groupby("collection", sort=False)
-            },
-            {},
-            "",
-        )
+        (str(kernel), ""): Recorded(_by_collection(1e6 * found["milliseconds"], found["collection"]), {}, "")
         for kernel, found in kept.groupby("kernel", sort=False)
     }
+
+
+def _by_collection(times: pd.Series[float], collections: pd.Series[str]) -> dict[str, tuple[float, ...]]:
+    return {str(name): tuple(of) for name, of in times.groupby(collections, sort=False)}
 
 
 def learn(kernels: Iterable[Recorded], card: str = "") -> NoiseModel:
@@ -289,10 +274,7 @@ def compare(pairs: Sides, card: str) -> list[Trial]:
         noise = model_without(kernel, card).of(math.exp(before.centre), recorded()[kernel].limit)
         estimates.append(estimate([before], [after], noise))
         noises.append(own_noise(kernel))
-    return [
-        Trial(kernel, verdict, noise)
-        for kernel, verdict, noise in zip(pairs, judge(estimates), noises, strict=True)
-    ]
+    return list(map(Trial, pairs, judge(estimates), noises))
 
 
 @cache
@@ -343,7 +325,7 @@ def collections() -> list[str]:
 
 def self_pairs() -> list[tuple[str, str]]:
     """Pairs of collections that did the same work on the same card."""
-    return [pair for pair in itertools.combinations(collections(), 2) if like(*pair)]
+    return [(a, b) for a, b in itertools.combinations(collections(), 2) if _work(a) == _work(b)]
 
 
 def changed_pairs(per_thousand: int) -> list[tuple[str, str]]:
@@ -378,20 +360,19 @@ def rate(found: Sequence[Trial], *verdicts: str) -> str:
     return _share([trial.judgement.verdict in verdicts for trial in found])
 
 
-def false_alarms() -> str:
+def false_alarms() -> Table:
     """The table of comparisons of a thing with itself."""
     rows = []
     for launches in (12, 3, 1):
         whole, single = (trials(self_pairs(), launches, alone=alone) for alone in (False, True))
         alarms = (rate(found, "slower", "faster") for found in (whole, single))
         rows.append((launches, *alarms, rate(whole, "same")))
-    head = (
+    return (
         "launches a side> | 35 kernels compared as a whole> | each kernel compared alone> | SAME, as a whole>"
-    )
-    return "\n".join(table_of(head, rows))
+    ), rows
 
 
-def detection() -> str:
+def detection() -> Table:
     """The table of changes that were there."""
     head = (
         "more work> | launches a side> | SLOWER, of all kernels with noise below 1 %> | of those as much longer> "
@@ -403,13 +384,12 @@ def detection() -> str:
             steady = [trial for trial in trials(changed_pairs(work), launches) if trial.noise < 0.01]
             risen = [trial for trial in steady if true_change(trial.kernel, work) >= 0.9 * work / 1000]
             slower = (rate(found, "slower") for found in (steady, risen))
-            rows.append(
-                (f"{work / 10:g} %", launches, *slower, rate(steady, "unclear"), rate(steady, "same"))
-            )
-    return "\n".join(table_of(head, rows))
+            others = (rate(steady, verdict) for verdict in ("unclear", "same"))
+            rows.append((f"{work / 10:g} %", launches, *slower, *others))
+    return head, rows
 
 
-def two_cards() -> str:
+def two_cards() -> Table:
     """The table of comparisons between two cards of one model."""
     rows = []
     for launches in (12, 3):
@@ -417,7 +397,7 @@ def two_cards() -> str:
         changed = [trial for trial in found if trial.judgement.verdict in ("slower", "faster")]
         red = [trial for trial in changed if not same_counters(trial.kernel)]
         rows.append((launches, rate(found, "slower", "faster"), f"{len(red)} of {len(found)}"))
-    return "\n".join(table_of("launches a side> | by times alone> | with code and counters looked at>", rows))
+    return "launches a side> | by times alone> | with code and counters looked at>", rows
 
 
 def same_counters(kernel: Kernel) -> bool:
@@ -426,8 +406,8 @@ def same_counters(kernel: Kernel) -> bool:
     return len(frozenset().union(*(counts for name, counts in held.items() if name.startswith("base")))) == 1
 
 
-def classes() -> str:
-    """The table of what is usual."""
+def classes() -> Table:
+    """The table of what is usual, and a sentence below it."""
     model = learn(recorded().values())
     limits = ("compute", "memory", "latency")
     rows = [
@@ -439,8 +419,7 @@ def classes() -> str:
         f"differ by {100 * model.between_floor:.2f} % and, on top, by {model.between_share:.2f} times the spread of "
         "their launches (standard deviations)."
     )
-    head = "a kernel of | limited by compute> | memory> | latency>"
-    return "\n".join([*table_of(head, rows), "", said])
+    return "a kernel of | limited by compute> | memory> | latency>", rows, "", said
 
 
 # How others decide whether two sets of times differ
@@ -511,7 +490,7 @@ def _gemmprof(kernel: Kernel, before: Sequence[float], after: Sequence[float], c
     return trial.judgement.verdict in ("slower", "faster")
 
 
-def other_rules() -> str:
+def other_rules() -> Table:
     """The table of other rules on the same launches, each kernel judged alone."""
     rules: dict[str, Callable[[Kernel, Sequence[float], Sequence[float], str], bool]] = {
         "gemmprof": _gemmprof,
@@ -541,17 +520,16 @@ def other_rules() -> str:
             ]
             cells += [_share(alarms), _share([rule(*one) for one in risen])]
         rows.append(cells)
-    head = (
+    return (
         "rule | 3 launches: false alarms> | 2 % more, found> | 12 launches: false alarms> | 1 % more, found>"
-    )
-    return "\n".join(table_of(head, rows))
+    ), rows
 
 
 def _share(flags: Sequence[bool]) -> str:
     return f"{sum(flags)} of {len(flags)} ({100 * sum(flags) / len(flags):.1f} %)"
 
 
-def single_launches() -> str:
+def single_launches() -> Table:
     """The table of hundreds of kernels with one launch a side each."""
     head = (
         "one launch of each of 843 kernels | comparisons with itself that have an alarm> | one is 50 % slower, found> "
@@ -579,7 +557,7 @@ def single_launches() -> str:
                 found[times] += probability <= FAMILY_WISE / SINGLES
         shares = (f"{100 * n / COMPARISONS:.1f} %" for n in found.values())
         rows.append((title, f"{alarms} of {COMPARISONS:,}", *shares))
-    return "\n".join(table_of(head, rows))
+    return head, rows
 
 
 SINGLES, COMPARISONS = 843, 1000
@@ -623,12 +601,12 @@ def _h100_singles() -> list[tuple[list[float], Tail]]:
 def _transformer_singles() -> list[tuple[list[float], Tail]]:
     """The same of a report that nothing was learnt from: its launches of one family that do the same work."""
     model = learn(recorded().values())
-    times: dict[FamilyKey, list[float]] = defaultdict(list)
-    with ReportReader(ROOT / "docs" / "examples" / "recorded" / "transformer_launches.ncu-rep.xz") as reader:
-        for profile in reader.profiles(instances=False, rules=False):
-            times[profile.family].append(profile.number("gpu__time_duration.sum") or 0.0)
+    profiles = read_report(
+        ROOT / "docs" / "examples" / "recorded" / "transformer_launches.ncu-rep.xz",
+        source=False, units=False, instances=False,
+    )  # fmt: skip
     found = []
-    for values in times.values():
+    for values in grouped((one.family, one.number(metrics.DURATION) or 0.0) for one in profiles).values():
         logs = np.log(values)
         # Launches that differ by more do other work under one name.
         if len(values) >= 6 and logs.std(ddof=1) < 0.09:
@@ -637,7 +615,7 @@ def _transformer_singles() -> list[tuple[list[float], Tail]]:
     return found
 
 
-def unsteady() -> str:
+def unsteady() -> Table:
     """The table of simulated processes whose launches depend on one another."""
     draw = np.random.default_rng(27)
     ticks = np.arange(12)
@@ -683,10 +661,10 @@ def unsteady() -> str:
             judged = judge([estimate(sides[:1], sides[1:], model.of(2e5))])[0]
             flags.append(judged.verdict in ("slower", "faster"))
         rows.append((name, _share(flags)))
-    return "\n".join(table_of("12 launches a side, nothing changed | false alarms>", rows))
+    return "12 launches a side, nothing changed | false alarms>", rows
 
 
-def elsewhere() -> str:
+def elsewhere() -> Table:
     """The table of a card of another model, of which nothing was learnt, with what the other kernels teach there."""
     sides = {
         name: load_side([DATA / "h100" / f"{name}.ncu-rep.xz"]) for name in ("base_0", "base_1", "more_020_0")
@@ -698,8 +676,7 @@ def elsewhere() -> str:
             for name, clocks in (("base_1", True), ("base_1", False), ("more_020_0", True))
         }
         rows.append((launches, *map(_share, flags.values())))
-    head = "launches a side> | false alarms, by times and clocks> | by times alone> | 2 % more, found>"
-    return "\n".join(table_of(head, rows))
+    return "launches a side> | false alarms, by times and clocks> | by times alone> | 2 % more, found>", rows
 
 
 def _found_between(before: Side, after: Side, launches: int, clocks: bool) -> Iterator[bool]:
@@ -736,7 +713,8 @@ TABLES = {
 def with_tables(text: str) -> str:
     """The document with all its tables made again."""
     for name, made in TABLES.items():
-        text = with_block(text, name, made())
+        head, rows, *below = made()
+        text = with_block(text, name, "\n".join([*table_of(head, rows), *below]))
     return text
 
 
@@ -744,25 +722,13 @@ def main() -> int:
     """Write, or with --check compare."""
     parser = options_of(__doc__)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument(
-        "--pack", type=Path, nargs="+", metavar="FOLDER", help="keep what was recorded, first"
-    )
+    kept = "keep what was recorded, first"
+    parser.add_argument("--pack", type=Path, nargs="+", metavar="FOLDER", help=kept)
     options = parser.parse_args()
     if options.pack:
         pack(options.pack)
-    check = options.check
-    stale = 0
-    for file, content in (
-        (CLASSES, source_of_classes()),
-        (DOCUMENT, with_tables(DOCUMENT.read_text(encoding="utf-8"))),
-    ):
-        if file.exists() and file.read_text(encoding="utf-8") == content:
-            continue
-        stale += 1
-        print(f"{file.relative_to(ROOT)} is {'out of date' if check else 'written'}", file=sys.stderr)
-        if not check:
-            file.write_text(content, encoding="utf-8")
-    return 1 if check and stale else 0
+    contents = {CLASSES: source_of_classes(), DOCUMENT: with_tables(DOCUMENT.read_text("utf-8"))}
+    return written(contents, check=options.check)
 
 
 if __name__ == "__main__":

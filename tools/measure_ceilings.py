@@ -41,17 +41,16 @@ def measured(arch: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder) / "ceilings")
         sources = [str(CUDA / "pairs" / "main.cu"), str(CUDA / "ceilings" / "ceilings.cu")]
-        subprocess.run(
-            [*NVCC, f"-arch={arch}", "-I", str(ROOT / "kernels" / "include"), "-o", program, *sources],
-            check=True,
-        )
-        said = {
-            word: subprocess.run(
+        include = str(ROOT / "kernels" / "include")
+        subprocess.run([*NVCC, f"-arch={arch}", "-I", include, "-o", program, *sources], check=True)
+
+        def said(word: str) -> list[dict[str, Any]]:
+            told = subprocess.run(
                 [program, word], check=True, capture_output=True, text=True, timeout=MOST_SECONDS
-            ).stdout
-            for word in ("list", "time")
-        }
-    listed, timed = (lines_of(said[word]) for word in ("list", "time"))
+            )
+            return lines_of(told.stdout)
+
+        listed, timed = said("list"), said("time")
     units = {one["family"]: one["kernel"] for one in listed}
     empty = next((one["empty_launch_ns"] for one in timed if "empty_launch_ns" in one), 0.0)
     rows = [
@@ -84,13 +83,12 @@ def entry(content: Mapping[str, Any], recorded: Mapping[str, Any]) -> dict[str, 
         return round(value * cycles(now, ceiling, size) / cycles(then, ceiling, size), 1)
 
     fewest, most = cycles(now, "barrier_alone", 32), cycles(now, "barrier_alone", 1024)
-    one_word = scaled(MEASURED.atomic_cycles, "latency_global", 8192)
     return {
         "shared_cycles": scaled(MEASURED.shared_cycles, "latency_shared", 8192),
         "l1_cycles": scaled(MEASURED.l1_cycles, "latency_global", 16),
         "l2_cycles": scaled(MEASURED.l2_cycles, "latency_global", 8192),
         "dram_cycles": scaled(MEASURED.dram_cycles, "latency_global", 1 << 20),
-        "atomic_cycles": one_word,
+        "atomic_cycles": scaled(MEASURED.atomic_cycles, "latency_global", 8192),
         "barrier_cycles": round(fewest, 1),
         "barrier_warp_cycles": round((most - fewest) / 31.0, 2),
     }
@@ -101,19 +99,17 @@ def main() -> int:
     parser = options_of(__doc__)
     parser.add_argument("output", type=Path, nargs="?", help="folder to write ceilings.json into")
     parser.add_argument("--arch", default="native", help="nvcc's -arch (default: native)")
-    parser.add_argument(
-        "--recorded", type=Path, default=RECORDED, help="what was measured on the recorded chip"
-    )
-    parser.add_argument(
-        "--entry", type=Path, metavar="CEILINGS.json", help="measure nothing: print its entry"
-    )
+    then = "what was measured on the recorded chip"
+    parser.add_argument("--recorded", type=Path, default=RECORDED, help=then)
+    only = "measure nothing: print its entry"
+    parser.add_argument("--entry", type=Path, metavar="CEILINGS.json", help=only)
     options = parser.parse_args()
     if (options.output is None) == (options.entry is None):
         parser.error("give a folder to write into, or --entry with a file")
-    content = (
-        json.loads(options.entry.read_text("utf-8")) if options.entry is not None else measured(options.arch)
-    )
-    if options.output is not None:
+    if options.entry is not None:
+        content = json.loads(options.entry.read_text("utf-8"))
+    else:
+        content = measured(options.arch)
         options.output.mkdir(parents=True, exist_ok=True)
         path = options.output / "ceilings.json"
         path.write_text(json.dumps(content, indent=0) + "\n", "utf-8")
@@ -122,9 +118,8 @@ def main() -> int:
     print(f"{content['device']}: {' '.join(f'{name}={value}' for name, value in values.items())}")
     for one in content["ceilings"]:
         if one["unit"] in ("bytes", "operations"):
-            print(
-                f"    {one['ceiling']} {one['size']}: {one['amount'] / one['time_ns']:.4g} {one['unit']}/ns"
-            )
+            rate = f"{one['amount'] / one['time_ns']:.4g} {one['unit']}/ns"
+            print(f"    {one['ceiling']} {one['size']}: {rate}")
     return 0
 
 

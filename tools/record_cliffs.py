@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_hgemm import FLUSH_BYTES, card_state, fastest, medians, timed
-from recording import ROOT, options_of, table_of
+from recording import ROOT, filled, options_of
 
 from gemmprof.analysis.explanation.causes.library_calls import TIMES, WHOLE, Timed, cards, padded, reduced
 from gemmprof.base.spread import grouped
@@ -375,101 +375,68 @@ def _axes(types: Iterable[str]) -> Iterator[tuple[str, str, Shape, Callable[[int
 def page() -> str:
     """docs/cublas_cliffs.md."""
     found = cards()
-    names = " / ".join(card.name for card in found)
-    lines = [
-        "# Where cuBLAS loses against its neighbours",
-        "",
-        "Written by `tools/record_cliffs.py`. torch.mm (row-major, the second operand stored as N × K unless said "
-        f"otherwise), {' and '.join(f'{len(card.products)} products on an {card.name}' for card in found)}: groups of "
-        "neighbours in random turns, L2 flushed before each call, medians of 20. The advice on library calls "
-        "([explain.md](explain.md)) reads the same numbers.",
-        "",
-        *(
-            f"- {card.name}: cuBLAS {card.cublas}, torch {card.torch}, {card.date}; SM clock, power, °C before, after "
-            f"the timing and at the end: {'; '.join(card.states)}."
-            for card in found
-        ),
-        "",
-    ]
 
-    def section(title: str, says: str, head: Sequence[object], rows: Iterable[Sequence[str]]) -> None:
-        numbers = " | ".join(f"{one}>" for one in head[1:])
-        lines.extend((f"## {title}", "", says, "", *table_of(f"{head[0]} | {numbers}", rows), ""))
+    def table(first: str, others: Iterable[object], rows: Iterable[Sequence[str]]) -> tuple[str, list[Any]]:
+        return " | ".join([first, *(f"{one}>" for one in others)]), list(rows)
 
-    rows = [
+    saved = [
         [
             f"{type_}, rows multiples of {elements}: pad to {WHOLE[type_]}",
             *(_spread(padded(card).get((type_, elements), [])) for card in found),
         ]
         for type_, elements in sorted({key for card in found for key in padded(card)})
     ]
-    rows.append(["FP32 as TF32", *(_spread(reduced(card)) for card in found)])
-    saves = "Share of the time: median and the middle 80 %."
-    section("What padding and TF32 save", saves, ("call", *(card.name for card in found)), rows)
+    saved.append(["FP32 as TF32", *(_spread(reduced(card)) for card in found)])
     steps = (-4, -2, -1, 1, 2, 4, 8)
-    head = [f"{step:+d}" for step in steps]
-    rows = [
+    moves = [f"{step:+d}" for step in steps]
+    one_off = (
         [name, *(_both(_at(type_, moved(step)), _at(type_, base)) for step in steps)]
         for name, type_, base, moved in _axes(BASES)
-    ]
-    off = f"Time over that of the size in the middle, {names}."
-    section("One size a little off", off, ("product", *head), rows)
-    if any(one.ours for card in found for one in card.products):
-        recorded = " / ".join(card.beside or "still to be recorded" for card in found)
-        ours = f"Its time over torch.mm's at the same sizes, {names}; in turns with torch.mm in calls of their own"
-        rows = [
-            [name, *(_beside(type_, moved(step)) for step in (0, *steps))]
-            for name, type_, _, moved in _axes(("bf16", "fp16"))
-        ]
-        section("gemmprof's own stage", f"{ours} ({recorded}).", ("product", "0", *head), rows)
+    )
+    ours = (
+        [name, *(_beside(type_, moved(step)) for step in (0, *steps))]
+        for name, type_, _, moved in _axes(("bf16", "fp16"))
+    )
+    timed_ours = any(one.ours for card in found for one in card.products)
     few = (1, 2, 3, 4, 8, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257)
-    rows = [[f"{t} {n} × {k}", *(_both(_at(t, (m, n, k))) for m in few)] for t, n, k in LAYERS]
-    section("Few rows", f"Microseconds, {names}: N × K stays, M is in the head.", ("N × K", *few), rows)
-    rows = [[t, *(_both(_at(t, (4096, n, 4096))) for n in NARROW)] for t in TYPES]
-    section("Few columns", f"Microseconds, {names}: M = K = 4096, N is in the head.", ("", *NARROW), rows)
+    few_rows = ([f"{t} {n} × {k}", *(_both(_at(t, (m, n, k))) for m in few)] for t, n, k in LAYERS)
+    few_columns = ([t, *(_both(_at(t, (4096, n, 4096))) for n in NARROW)] for t in TYPES)
     ways: dict[str, Callable[[int, int], Shape]] = {
         "side × side × length": lambda side, length: (side, side, length),
         "length × side × side": lambda side, length: (length, side, side),
         "side × length × side": lambda side, length: (side, length, side),
     }
-    rows = [
+    long = (
         [f"{t} {way}", *(_both(_at(t, shape(*sides)), speed=True) for sides in LONG)]
         for t in TYPES
         for way, shape in ways.items()
-    ]
-    sides = (f"{side}, {length}" for side, length in LONG)
-    section("Long, tall, flat", f"TFLOP/s, {names}.", ("", *sides), rows)
-    beside = [(m, [(m, n, 4096) for n in BIASED]) for m in (16, 128, 1024, 4096)]
-    rows = [
-        [f"{t} M {m}", *(_both(_at(t, shape, "addmm"), _at(t, shape)) for shape in shapes)]
+    )
+    bias = (
+        [f"{t} M {m}", *(_both(_at(t, (m, n, 4096), "addmm"), _at(t, (m, n, 4096))) for n in BIASED)]
         for t in ("bf16", "fp32")
-        for m, shapes in beside
-    ]
-    over = f"Time of addmm over mm, {names}: K = 4096."
-    section("A bias added", over, ("", *(f"N {n}" for n in BIASED)), rows)
+        for m in (16, 128, 1024, 4096)
+    )
     views = ((0, 8), (4, 8), (2, 8), (1, 8), (0, 4), (0, 2), (0, 1))
     begun = [_at("bf16", (m, 4096, 4096), "view") for m in (512, 4096)]
-    rows = [
+    of_views = (
         [f"M {at.m}", *(_both(replace(at, offset=begins, pitch=longer), at) for begins, longer in views)]
         for at in begun
-    ]
-    section(
-        "Where an operand begins, and how long its rows are",
-        f"Time over that of the aligned operand, {names}: BF16, N = K = 4096; the first operand begins so many "
-        "elements later, its rows are so many longer than K.",
-        ("", *(f"+{begins}, rows +{longer}" for begins, longer in views)),
-        rows,
     )
     worst = [max(one.us / one.best for one in card.products if one.best) for card in found]
-    lines += [
-        "## Would another of cublasLt's proposals help?",
-        "",
-        f"Of the BF16 products around 4096³ and 512 × 4096 × 4096 the fastest of sixteen proposals is at most "
-        f"{' / '.join(f'{one:.2f}' for one in worst)} times as fast as what torch.mm took ({names}): the cliffs are "
-        "the library's, not its heuristics'.",
-        "",
-    ]
-    return "\n".join(lines)
+    return filled(
+        "cublas_cliffs.md.jinja",
+        cards=found,
+        names=" / ".join(card.name for card in found),
+        saved=table("call", (card.name for card in found), saved),
+        one_off=table("product", moves, one_off),
+        ours=table("product", ("0", *moves), ours) if timed_ours else None,
+        few_rows=table("N × K", few, few_rows),
+        few_columns=table("", NARROW, few_columns),
+        long=table("", (f"{side}, {length}" for side, length in LONG), long),
+        bias=table("", (f"N {n}" for n in BIASED), bias),
+        views=table("", (f"+{begins}, rows +{longer}" for begins, longer in views), of_views),
+        proposals=" / ".join(f"{one:.2f}" for one in worst),
+    )
 
 
 def _beside(type_: str, shape: Shape) -> str:

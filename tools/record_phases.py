@@ -23,17 +23,7 @@ from typing import Any
 
 import recording
 from record_pairs import NVCC
-from recording import (
-    ARCHITECTURE,
-    ROOT,
-    complaints_of,
-    compress,
-    lines_of,
-    options_of,
-    passes_of,
-    run_to_end,
-    versions,
-)
+from recording import ARCHITECTURE, ROOT, compress, passes_of, run_to_end
 
 from gemmprof import metrics
 from gemmprof.gpu.devices import ncu_installation
@@ -81,7 +71,7 @@ class Recording(recording.Recording):
         self.costs.append({"report": name, "launches": len(passes), "passes": passes, "seconds": seconds})
         self.say(f"{name}: {len(passes)} launches, {sum(passes)} passes, {seconds} s")
         if result.returncode or not report.exists():
-            self.problem(f"{name}: ncu ended with {result.returncode}: {complaints_of(result)[:3]}")
+            self.problem(f"{name}: ncu ended with {result.returncode}: {recording.complaints_of(result)[:3]}")
         else:
             target = self.folder / ("phases" if name in KEPT else "large") / f"{name}.ncu-rep.xz"
             compress(report, target, preset=9 | lzma.PRESET_EXTREME if name in KEPT else 6)
@@ -112,7 +102,7 @@ def reports(lean: Path, unsampled: Path) -> dict[str, tuple[tuple[str, ...], tup
 
 def main() -> int:
     """Record; return 1 where something failed, after saving all that did not."""
-    parser = options_of(__doc__)
+    parser = recording.options_of(__doc__)
     parser.add_argument("output", type=Path, nargs="?", help="folder to write into")
     parser.add_argument("--budget", type=float, default=300.0, help="seconds for everything (default: 300)")
     parser.add_argument("--only", nargs="+", metavar="REPORT", help="record these alone")
@@ -136,12 +126,12 @@ def main() -> int:
             write_lean_sections(installation / "sections", copy, without)
         made = Recording(folder, options.budget)
         plain = run_to_end(("./phases",), 60, folder=BUILD)
-        kernels = lines_of(plain.stdout)
+        kernels = recording.lines_of(plain.stdout)
         print(plain.stdout + plain.stderr)
         for name, (command, arguments) in reports(lean, unsampled).items():
             if not options.only or name in options.only:
                 made.profile(name, arguments, *command)
-    document = {**versions(), "kernels": kernels, "costs": made.costs}
+    document = {**recording.versions(), "kernels": kernels, "costs": made.costs}
     (folder / "phases" / "costs.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return int(bool(made.problems))
 

@@ -30,18 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import recording
-from recording import (
-    ARCHITECTURE,
-    ROOT,
-    compiled,
-    compress,
-    device,
-    ended,
-    lines_of,
-    options_of,
-    passes_of,
-    run_to_end,
-)
+from recording import ARCHITECTURE, ROOT, compiled, compress, ended, run_to_end
 
 SOURCES = ROOT / "tests" / "cuda" / "programs"
 PREBUILT = ROOT / "build" / "programs"
@@ -134,7 +123,7 @@ class Session(recording.Recording):
     def __init__(self, folder: Path, budget: float, only: list[str], timed: list[str]) -> None:
         super().__init__(budget)
         self.folder, self.only, self.timed = folder, only, timed
-        head = {"format": "gemmprof.programs/1", "gpu": device()}
+        head = {"format": "gemmprof.programs/1", "gpu": recording.device()}
         self.found: dict[str, Any] = {**head, "measured": [], "reports": []}
         self.seconds: dict[str, float] = {}
         os.environ["GEMMPROF_PROGRAMS_LOCK"] = str(BUILD / "turn.lock")
@@ -162,7 +151,7 @@ class Session(recording.Recording):
         if said := result.stderr.strip():
             self.problem(f"{program}: {said[-600:]}")
         text = target.read_text("utf-8") if target.exists() else ""
-        rows = json.loads(text) if one.python and text else lines_of(result.stdout)
+        rows = json.loads(text) if one.python and text else recording.lines_of(result.stdout)
         self.found["measured"] += rows
         self.seconds[f"measure {program}"] = round(time.monotonic() - self.started, 1)
         self.save()
@@ -178,7 +167,7 @@ class Session(recording.Recording):
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         with nullcontext() if one.python else alone():
             result = run_to_end(one.ncu(report), self.left() - 4, folder=BUILD)
-        passes = passes_of(result)
+        passes = recording.passes_of(result)
         self.seconds[f"ncu {one.name}"] = round(time.monotonic() - begun, 1)
         if not report.exists():
             self.problem(f"{one.name}: {ended(result)}")
@@ -229,7 +218,7 @@ def record(session: Session) -> None:
 
 def main() -> int:
     """Run."""
-    parser = options_of(__doc__)
+    parser = recording.options_of(__doc__)
     parser.add_argument("output", nargs="?", type=Path)
     parser.add_argument("--budget", type=float, default=150.0)
     parser.add_argument("--only", nargs="*", default=[], choices=PROGRAMS)

@@ -61,15 +61,13 @@ def told() -> Iterator[Row]:
                 launch = launches(reports(folder) / side["report"])[side["launch"]]
                 for number, finding in enumerate(explain(launch).findings, 1):
                     for setting in TOLD.finditer(finding.change):
-                        yield {
-                            "card": folder.name,
-                            "set": folder.parent.name,
-                            "study": study["study"],
+                        of = {"card": folder.name, "set": folder.parent.name, "study": study["study"]}
+                        named = {
                             "side": side["side"],
                             "setting": setting[1] or setting[2],
                             "place": str(number),
-                            "told": f"{100.0 * finding.saves:.0f}",
                         }
+                        yield {**of, **named, "told": f"{100.0 * finding.saves:.0f}"}
 
 
 class Warps:
@@ -155,13 +153,12 @@ def try_all(rows: list[Row], card: str) -> Iterator[Row]:
     shutil.copytree(ROOT / "tests" / "cuda", SOURCES)
     sys.path.insert(0, str(SOURCES / "variants"))
     warps = Warps()
-    for row in rows:
-        if row["card"] == card:
-            try:
-                yield row | {"saved": f"{tried(row, warps):.0f}"}
-            except Exception as error:
-                print(*row.values(), f"{error!r:.120}", file=sys.stderr)
-            torch.cuda.empty_cache()
+    for row in (one for one in rows if one["card"] == card):
+        try:
+            yield row | {"saved": f"{tried(row, warps):.0f}"}
+        except Exception as error:
+            print(*row.values(), f"{error!r:.120}", file=sys.stderr)
+        torch.cuda.empty_cache()
 
 
 def write(path: Path, rows: list[Row]) -> None:
@@ -176,12 +173,14 @@ def summary() -> list[tuple[str, ...]]:
     """Rows of the table: how many settings of a kind were told, what they were told to save, and what came."""
     from score_studies import DATA, HALVED, unopened
 
-    found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
-    for path in sorted(SETTINGS.glob("*.csv")):
-        for row in rows_of(path):
-            half = "kept" if DATA / row["set"] in HALVED and unopened(row["study"]) else "open"
-            outcome = float(row["told"]), float(row["saved"])
-            found.setdefault((row["card"].upper(), row["setting"].split("=")[0], half), []).append(outcome)
+    from gemmprof.base.spread import grouped
+
+    def of(row: Row) -> tuple[str, str, str]:
+        half = "kept" if DATA / row["set"] in HALVED and unopened(row["study"]) else "open"
+        return row["card"].upper(), row["setting"].split("=")[0], half
+
+    every = (row for path in sorted(SETTINGS.glob("*.csv")) for row in rows_of(path))
+    found = grouped((of(row), (float(row["told"]), float(row["saved"]))) for row in every)
     rows = []
     for names, outcomes in sorted(found.items()):
         said, came = map(statistics.mean, zip(*outcomes, strict=True))

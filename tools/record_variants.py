@@ -25,19 +25,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import recording as tools
 from record_pairs import BUILD, NCU, NVCC, lean_sections, run
-from recording import (
-    ARCHITECTURE,
-    ROOT,
-    Recording,
-    compiled,
-    compress,
-    ended,
-    lines_of,
-    options_of,
-    passes_of,
-    versions,
-)
+from recording import ARCHITECTURE, ROOT, Recording, compress, ended, lines_of
 
 SETS = (
     "variants",
@@ -65,7 +55,7 @@ def build(studies: str, folder: Path) -> list[str]:
         source.name: (*NVCC, ARCHITECTURE, "-c", str(source), "-o", str(made))
         for source, made in zip(sources, objects, strict=True)
     }
-    failures = compiled(commands)
+    failures = tools.compiled(commands)
     if not failures:
         subprocess.run(["nvcc", ARCHITECTURE, "-o", str(folder / "variants"), *map(str, objects)], check=True)
     for made in objects:
@@ -145,7 +135,7 @@ class Studies(Recording):
         self.studies: list[Record] = []
         self.times: list[Record] = []
         self.launches: list[Record] = []
-        self.head: Record = {"format": "gemmprof.studies/1", **versions()}
+        self.head: Record = {"format": "gemmprof.studies/1", **tools.versions()}
 
     def save(self) -> None:
         """Write what there is by now."""
@@ -236,7 +226,7 @@ class Studies(Recording):
                 self.launches += [one for one in launches if one["launches"]]
                 if report.exists():
                     packing.append(pool.submit(compress, report, self.folder / f"{report.name}.xz", preset=9))
-                most = max(passes_of(result), default=0)
+                most = max(tools.passes_of(result), default=0)
                 self.say(f"profiled {report.name}: {count} launches, {most} passes at most")
                 self.save()
         self.say(f"packed: {sum(task.result() for task in packing) / 1e6:.1f} MB")
@@ -244,7 +234,7 @@ class Studies(Recording):
 
 def main() -> int:
     """Record; return 1 where something failed, after saving all that did not."""
-    parser = options_of(__doc__)
+    parser = tools.options_of(__doc__)
     parser.add_argument("output", type=Path, nargs="?", help="folder to write into")
     parser.add_argument("--set", choices=SETS, default=SETS[0], help="which studies (default: variants)")
     parser.add_argument("--build", action="store_true", help="only compile into build/SET")

@@ -60,6 +60,13 @@ def with_block(text: str, name: str, content: str) -> str:
     return found
 
 
+def printed(*words: str, columns: int = 80) -> str:
+    """What a command of gemmprof prints on standard output; in this process, which has loaded what all of them need."""
+    import in_process
+
+    return in_process.run(["gemmprof", *words], cwd=ROOT, env={**os.environ, "COLUMNS": str(columns)}).stdout
+
+
 def filled(template: str, **values: object) -> str:
     """A page from its template beside the tools, in which ``table`` is `table_of` and ``mean`` that of some shares."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -78,6 +85,16 @@ def filled(template: str, **values: object) -> str:
 def write_block(page: Path, name: str, content: str) -> None:
     """Put this between the marks of a page."""
     page.write_text(with_block(page.read_text("utf-8"), name, content), encoding="utf-8")
+
+
+def written(contents: Mapping[Path, str], *, check: bool) -> int:
+    """Write the files that are not yet as they should be (``check``: none) and say which; the exit code."""
+    stale = [file for file, text in contents.items() if not file.exists() or file.read_text("utf-8") != text]
+    for file in stale:
+        print(f"{file.relative_to(ROOT)} is {'out of date' if check else 'written'}", file=sys.stderr)
+        if not check:
+            file.write_text(contents[file], encoding="utf-8")
+    return int(check and bool(stale))
 
 
 class Recording:

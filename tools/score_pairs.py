@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import recording
 from recording import ROOT, filled, options_of
 
 from gemmprof.analysis.explanation.demands.rounds import with_counts
@@ -269,16 +270,7 @@ def main() -> int:
     if options.rows:
         print(page(rows))
         return 0
-    text = written(rows)
-    if options.check:
-        current = PAGE.read_text("utf-8") if PAGE.exists() else ""
-        if current != text:
-            print(f"{PAGE} is not current: run tools/score_pairs.py", file=sys.stderr)
-            return 1
-        return 0
-    PAGE.write_text(text, "utf-8")
-    print(f"Wrote {PAGE}")
-    return 0
+    return recording.written({PAGE: written(rows)}, check=options.check)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,8 @@ explains the run's kernels.
 from __future__ import annotations
 
 import json
-import os
 import re
 import statistics
-import subprocess
 import sys
 import textwrap
 from dataclasses import replace
@@ -19,7 +17,7 @@ from pathlib import Path
 
 import try_statements
 from compiled_resources import committed_sass
-from recording import ROOT, options_of, table_of, with_block
+from recording import ROOT, options_of, printed, table_of, with_block, written
 from score_studies import rungs_of
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition
@@ -28,8 +26,9 @@ from gemmprof.analysis.kernel_analysis import analyse, analyses
 from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import Session, load_session
+from gemmprof.base.foreign_files import facts
 from gemmprof.commands import COMMANDS
-from gemmprof.gpu.arch import MEASURED
+from gemmprof.gpu import arch
 from gemmprof.kernels.catalog import FP8, HALF, LADDERS, SINGLE
 from gemmprof.model import Finding, Ladder, Problem
 from gemmprof.reports.terminal.summary import SummaryRow, summarise
@@ -58,11 +57,7 @@ GOAL = tuple(
 """The shapes over which stage 13's goal is a geometric mean."""
 OF_FIGURES = (
     "ladder_simple",
-    "flaws_async_copy",
-    "flaws_cluster",
-    "flaws_divergence",
-    "flaws_spills",
-    "flaws_tensor",
+    *(f"flaws_{name}" for name in ("async_copy", "cluster", "divergence", "spills", "tensor")),
 )
 """Recorded reports that between them have every figure."""
 
@@ -78,14 +73,10 @@ def figure_rows() -> str:
                     declarations.setdefault(f"{analysis}.{field}", item)
                 for key, row, item, value in figures(result) if result else ():
                     declarations.setdefault(f"{analysis}.{key}", item)
-                    formula = formula_of(value)
-                    if formula and "[0x" not in formula:
-                        formulas.setdefault(
-                            f"{analysis}.{key}", f"{row}: `{formula}`" if row else f"`{formula}`"
-                        )
-                    elif formula:
-                        at = re.sub(r"\[0x[^]]*\]", "[here]", formula)
-                        formulas.setdefault(f"{analysis}.{key}", f"`{at}`")
+                    if formula := formula_of(value):
+                        here = re.sub(r"\[0x[^]]*\]", "[here]", formula)
+                        of = f"{row}: " if row and here == formula else ""
+                        formulas.setdefault(f"{analysis}.{key}", f"{of}`{here}`")
     rows = []
     order = [analysis.NAME for analysis in analyses()]
     for key, item in sorted(declarations.items(), key=lambda pair: order.index(pair[0].partition(".")[0])):
@@ -96,20 +87,9 @@ def figure_rows() -> str:
 
 def latency_rows() -> str:
     """The latencies that the time model of `explain` works with."""
-    rows = {
-        "shared memory, special functions, conversions": MEASURED.shared_cycles,
-        "L1": MEASURED.l1_cycles,
-        "L2": MEASURED.l2_cycles,
-        "DRAM, as a stream sees it": MEASURED.dram_cycles,
-        "a global atomic's answer": MEASURED.atomic_cycles,
-        "a warp's last stores": MEASURED.store_cycles,
-        "each further line of a request": MEASURED.tag_cycles,
-        "each further pass of a shared access": MEASURED.wavefront_cycles,
-        "a barrier of one warp": MEASURED.barrier_cycles,
-        "each further warp at a barrier": MEASURED.barrier_warp_cycles,
-    }
-    shown = ((name, f"{cycles:.0f}") for name, cycles in rows.items())
-    return "\n".join(table_of("from there to the consumer, idle machine | cycles>", shown))
+    known = [row for row in facts(arch.__file__, "practice.csv") if row[0].endswith("_cycles")]
+    rows = ((says, f"{getattr(arch.MEASURED, name):.0f}") for name, _, says in known if says)
+    return "\n".join(table_of("from there to the consumer, idle machine | cycles>", rows))
 
 
 def cause_sections() -> str:
@@ -218,25 +198,14 @@ def fastest_table(run: Run, rows: tuple[SummaryRow, ...]) -> str:
     if missing := [problem.label for problem in GOAL if problem not in found]:
         raise SystemExit(f"the recorded run lacks {', '.join(missing)}")
 
-    def line(problem: Problem) -> str:
+    def line(problem: Problem) -> tuple[str, ...]:
         row = found[problem]
-        assert row.tflops is not None and row.cublas_tflops is not None and row.of_cublas is not None
-        shape = f"{problem.m} × {problem.n} × {problem.k}"
-        return (
-            f"| {shape} | {row.tflops:.3g} | {row.cublas_tflops:.3g} | {row.of_cublas:.3f} "
-            f"| {row.relative_error:.0e} |"
-        )
+        speeds = f"{row.tflops:.3g}", f"{row.cublas_tflops:.3g}", f"{row.of_cublas:.3f}"
+        return f"{problem.m} × {problem.n} × {problem.k}", *speeds, f"{row.relative_error:.0e}"
 
-    ratios = [found[problem].of_cublas or 0.0 for problem in GOAL]
-    return "\n".join(
-        [
-            "| M × N × K | TFLOP/s | cuBLAS | ratio | error |",
-            "| --- | ---: | ---: | ---: | ---: |",
-            *map(line, GOAL),
-            f"| **geometric mean** | | | **{statistics.geometric_mean(ratios):.3f}** | |",
-            *map(line, others),
-        ]
-    )
+    mean = statistics.geometric_mean([found[problem].of_cublas or 0.0 for problem in GOAL])
+    rows = [*map(line, GOAL), ("**geometric mean**", "", "", f"**{mean:.3f}**", ""), *map(line, others)]
+    return "\n".join(table_of("M × N × K | TFLOP/s> | cuBLAS> | ratio> | error>", rows))
 
 
 def explained_table(session: Session, ladder: Ladder) -> str:
@@ -270,14 +239,8 @@ def saving(finding: Finding) -> str:
 
 def front_door() -> str:
     """What `gemmprof REPORT` prints of a recorded step of a transformer."""
-    done = subprocess.run(
-        [sys.executable, "-m", "gemmprof", str(ANSWERED)],
-        capture_output=True, text=True, check=True, cwd=ROOT, env={**os.environ, "COLUMNS": "80"},
-    )  # fmt: skip
-    shown = done.stdout.replace(str(ANSWERED), ANSWERED.name).replace(".ncu-rep.xz", ".ncu-rep")
-    return "\n".join(
-        ["", "```text", f"$ gemmprof {ANSWERED.name.removesuffix('.xz')}", shown.rstrip(), "```"]
-    )
+    shown = printed(str(ANSWERED)).replace(str(ANSWERED), ANSWERED.name).replace(".ncu-rep.xz", ".ncu-rep")
+    return f"\n```text\n$ gemmprof {ANSWERED.name.removesuffix('.xz')}\n{shown.rstrip()}\n```"
 
 
 def trust() -> str:
@@ -344,18 +307,12 @@ def main() -> int:
     }
     if not options.quick:
         blocks |= of_the_kernels(run)
-    stale = 0
+    pages = {}
     for file, contents in blocks.items():
-        old = new = file.read_text(encoding="utf-8")
+        pages[file] = file.read_text(encoding="utf-8")
         for name, content in contents.items():
-            new = with_block(new, name, content)
-        if not options.check:
-            file.write_text(new, encoding="utf-8")
-            print(f"Wrote {file}")
-        elif new != old:
-            stale = 1
-            print(f"{file.name} is out of date: run tools/update_readme.py", file=sys.stderr)
-    return stale
+            pages[file] = with_block(pages[file], name, content)
+    return written(pages, check=options.check)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,15 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
 from numbers import Real
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from gemmprof.base.printable import one_line
 
 DASH = "–"  # stands where a value is not known
+
+_Rest = ParamSpec("_Rest")
 
 _SI = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -31,6 +33,17 @@ def _number(value: Any) -> float | None:
     except OverflowError:  # a damaged report's sums
         return None
     return number if math.isfinite(number) else None
+
+
+def _known(write: Callable[Concatenate[float, _Rest], str]) -> Callable[Concatenate[Any, _Rest], str]:
+    """What writes a number, for any value: a dash where there is nothing to print."""
+
+    @wraps(write)
+    def written(value: Any, /, *rest: _Rest.args, **named: _Rest.kwargs) -> str:
+        amount = _number(value)
+        return DASH if amount is None else write(amount, *rest, **named)
+
+    return written
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -48,14 +61,12 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 @lru_cache(maxsize=8192)
-def number(value: Any, digits: int = 3) -> str:
+@_known
+def number(value: float, digits: int = 3) -> str:
     """A plain number: whole ones up to 99,999 exactly, larger ones with an SI prefix (``16.8 M``)."""
-    amount = _number(value)
-    if amount is None:
-        return DASH
-    if abs(amount) < 100_000:
-        return f"{int(amount):,}" if amount == int(amount) else significant(amount, digits)
-    return scaled(amount, "", digits)
+    if abs(value) < 100_000:
+        return f"{int(value):,}" if value == int(value) else significant(value, digits)
+    return scaled(value, "", digits)
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -68,22 +79,20 @@ def signed_percent(value: float, digits: int = 1) -> str:
     return f"{signed(value, digits)} %"
 
 
-def scaled(value: Any, unit: str, digits: int = 3) -> str:
+@_known
+def scaled(value: float, unit: str, digits: int = 3) -> str:
     """A value with an SI prefix before its unit: ``scaled(2.54e13, "FLOP/s")`` is ``25.4 TFLOP/s``."""
-    amount = _number(value)
-    if amount is None:
-        return DASH
     for factor, prefix in _SI:
         # 999.95 and above would print as 1,000 of the smaller unit.
-        if abs(amount) >= factor * 0.9995:
-            return f"{significant(amount / factor, digits)} {prefix}{unit}"
-    return f"{significant(amount, digits)} {unit}".rstrip()
+        if abs(value) >= factor * 0.9995:
+            return f"{significant(value / factor, digits)} {prefix}{unit}"
+    return f"{significant(value, digits)} {unit}".rstrip()
 
 
-def percent(value: Any, digits: int = 1) -> str:
+@_known
+def percent(value: float, digits: int = 1) -> str:
     """A percentage that runs from 0 to 100."""
-    amount = _number(value)
-    return DASH if amount is None else f"{amount:.{digits}f} %"
+    return f"{value:.{digits}f} %"
 
 
 def occupancy(value: Any) -> str:
@@ -91,42 +100,38 @@ def occupancy(value: Any) -> str:
     return percent(value, 2)
 
 
-def ratio(value: Any, digits: int = 1) -> str:
+@_known
+def ratio(value: float, digits: int = 1) -> str:
     """A ratio from 0 to 1 as a percentage."""
-    amount = _number(value)
-    return DASH if amount is None else percent(100 * amount, digits)
+    return percent(100 * value, digits)
 
 
-def tflops(value: Any) -> str:
+@_known
+def tflops(value: float) -> str:
     """A speed in TFLOP/s without its unit; slow kernels get a digit more."""
-    amount = _number(value)
-    return DASH if amount is None else f"{amount:,.{2 if 0 < amount < 10 else 1}f}"
+    return f"{value:,.{2 if 0 < value < 10 else 1}f}"
 
 
-def times(value: Any) -> str:
+@_known
+def times(value: float) -> str:
     """A factor: ``1.46×``."""
-    amount = _number(value)
-    if amount is None:
-        return DASH
-    return f"{amount:,.{2 if abs(amount) < 10 else 1 if abs(amount) < 100 else 0}f}×"
+    return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}×"
 
 
-def seconds(value: Any) -> str:
+@_known
+def seconds(value: float) -> str:
     """A duration in s, ms, µs or ns."""
-    amount = _number(value)
-    return DASH if amount is None else nanoseconds(amount * 1e9)
+    return nanoseconds(value * 1e9)
 
 
-def nanoseconds(value: Any) -> str:
+@_known
+def nanoseconds(value: float) -> str:
     """A duration that is given in nanoseconds, as ncu does."""
-    amount = _number(value)
-    if amount is None:
-        return DASH
     for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         # 999.6 ns would print as 1,000 ns.
-        if abs(amount) >= factor * 0.9995:
-            return f"{significant(amount / factor)} {unit}"
-    return f"{significant(amount)} ns"
+        if abs(value) >= factor * 0.9995:
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value)} ns"
 
 
 def traffic(value: Any) -> str:
@@ -134,15 +139,13 @@ def traffic(value: Any) -> str:
     return scaled(value, "B")
 
 
-def capacity(value: Any) -> str:
+@_known
+def capacity(value: float) -> str:
     """Bytes of a memory that has a size: binary prefixes, exact where they divide."""
-    amount = _number(value)
-    if amount is None:
-        return DASH
     for factor, unit in _BINARY:
-        if abs(amount) >= factor:
-            return f"{significant(amount / factor)} {unit}"
-    return f"{int(amount):,} B"
+        if abs(value) >= factor:
+            return f"{significant(value / factor)} {unit}"
+    return f"{int(value):,} B"
 
 
 def bandwidth(value: Any) -> str:
@@ -160,10 +163,16 @@ def hertz(value: Any) -> str:
     return scaled(value, "Hz")
 
 
-def fixed(value: Any, digits: int = 1) -> str:
+@_known
+def fixed(value: float, digits: int = 1) -> str:
     """A number with this many digits after the point."""
-    amount = _number(value)
-    return DASH if amount is None else f"{amount:,.{digits}f}"
+    return f"{value:,.{digits}f}"
+
+
+@_known
+def intensity(value: float) -> str:
+    """Operations a byte, without their unit."""
+    return significant(value)
 
 
 def counted(number: int, noun: str) -> str:

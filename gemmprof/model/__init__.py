@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gemmprof.model.gpu import *  # noqa: F403
-    from gemmprof.model.ladder import *  # noqa: F403  # noqa: F403
+    from gemmprof.model.ladder import *  # noqa: F403
     from gemmprof.model.profiles import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
     # The lightest first: an answer on occupancy need not wait for what says a run.json's ranges in msgspec's words.
-    for home in ("gpu", "profiles", "ladder", "runs") if name[:1].isupper() else ():
+    for home in ("gpu", "profiles", "ladder") if name[:1].isupper() else ():
         module = import_module(f"gemmprof.model.{home}")
         if name in vars(module):
             return vars(module)[name]

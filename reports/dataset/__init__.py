@@ -1,1 +1,1 @@
-"""Thousands of reports as one data set: read once, kept as Parquet, asked through DuckDB."""
+"""Thousands of reports as one data set: read once, kept as Parquet, asked through Arrow."""

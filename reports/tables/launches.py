@@ -301,6 +301,13 @@ def with_families(table: pa.Table, known: Census) -> pa.Table:
     return table.add_column(at, "label", labels).add_column(at, "family", numbers)
 
 
+# What the table of kernels has of `LaunchStatistics`, as it is called there.
+_OF_LAUNCH = (
+    *("registers_per_thread", "static_shared_memory", "dynamic_shared_memory", "driver_shared_memory"),
+    *("waves_per_sm", "stream", "context"),
+)
+
+
 def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:
     launch, device = profile.launch, profile.device
     return {
@@ -315,13 +322,7 @@ def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:
         "compute_capability": ".".join(map(str, device.compute_capability)),
         **{f"grid_{axis}": size for axis, size in zip("xyz", launch.grid, strict=True)},
         **{f"block_{axis}": size for axis, size in zip("xyz", launch.block, strict=True)},
-        "registers_per_thread": launch.registers_per_thread,
-        "static_shared_memory": launch.static_shared_memory,
-        "dynamic_shared_memory": launch.dynamic_shared_memory,
-        "driver_shared_memory": launch.driver_shared_memory,
-        "waves_per_sm": launch.waves_per_sm,
-        "stream": launch.stream,
-        "context": launch.context,
+        **{name: getattr(launch, name) for name in _OF_LAUNCH},
         "duration_ns": profile.number(m.DURATION),
         # A list in one cell: range names may hold any character.
         "doubts": "; ".join(profile.doubts) or None,
