@@ -608,11 +608,16 @@ def _warp_for_block(work: Work) -> Variant | None:
     """
     code, bars, lanes, passes = work.code, work.barriers, work.switched_on, work.data_passes
     stores, loads = work.where(_writes_shared) & work.ran, work.where(_reads_shared) & work.ran
-    values = work.shared_bytes / min(WORD, float(work.widths[stores].min(initial=WORD))) / WARP
-    if not bars.any() or not stores.any() or not 0 < int(values) <= MOST_VALUES:
-        return None
     # What is worked out of another thread's, with nothing else read from memory in between.
     data = {at: code.producers(at, code.sass[at].operands[-1]) for at in np.flatnonzero(stores).tolist()}
+    copied = [
+        at for at, made in data.items() if made and loads[[*made]].all()
+    ]  # others have it in registers, too
+    aside = float((lanes * work.widths / _turns(work))[copied].sum()) / work.profile.launch.blocks
+    own = work.shared_bytes - aside
+    values = own / min(WORD, float(work.widths[stores].min(initial=WORD))) / WARP
+    if not bars.any() or not stores.any() or not 0 < int(values) <= MOST_VALUES:
+        return None
     state = [at for at, made in data.items() if loads[list(code.made_of(made))].any()]
     resident = _resident(work, int(values))
     if resident is None or 2.0 * float(lanes[state].sum()) < float(lanes[stores].sum()):
@@ -628,8 +633,8 @@ def _warp_for_block(work: Work) -> Variant | None:
     forms = {at: one.form for at, one in checked_forms(work).items() if one.form.space == "shared"}
     array = {at: (one.base, one.offsets is not None and one.offsets.tobytes()) for at, one in forms.items()}
     for at, form in ((at, form) for at, form in forms.items() if loads[at]):
-        own = (one for to, one in forms.items() if stores[to] and array[to] == array[at])
-        near = min((abs(constant(form) - constant(one)) for one in own), default=np.inf)
+        its = (one for to, one in forms.items() if stores[to] and array[to] == array[at])
+        near = min((abs(constant(form) - constant(one)) for one in its), default=np.inf)
         if side_by_side or not near:
             keep[at] *= min(1.0, near / (form.width * values))
     once = np.minimum(1.0, 1.0 / np.maximum(at_work * keep, 1e-9))
@@ -657,9 +662,13 @@ def _warp_for_block(work: Work) -> Variant | None:
 
 def _at_work(work: Work) -> Array:
     """Warps of a block that execute each instruction when its turn comes, on average: all, or those that have work."""
-    turns = np.array([math.prod(rounds(work, loop) for loop in around) for around in work.code.loops_around])
-    at_work: Array = work.executed / work.profile.launch.blocks / turns
+    at_work: Array = work.executed / work.profile.launch.blocks / _turns(work)
     return at_work.clip(1.0, work.warps_of_block)
+
+
+def _turns(work: Work) -> Array:
+    """Rounds of all loops around each instruction."""
+    return np.array([math.prod(rounds(work, loop) for loop in around) for around in work.code.loops_around])
 
 
 def _resident(work: Work, more: int) -> float | None:
@@ -704,6 +713,11 @@ def _is_step(work: Work, step: Sequence[int]) -> bool:
     if not read or not left or sum(work.sass[at].access_bytes for at in others) > left:
         return False
     if others and alike.issuperset(others):
+        return False
+    # Nor are values combined that are only copied.
+    stores = (at for at in step if _writes_shared(work.sass[at]))
+    left_there = {one for at in stores for one in work.code.producers(at, work.sass[at].operands[-1])}
+    if all(map(_reads_shared, (work.sass[one] for one in left_there))):
         return False
     return not any(
         line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"

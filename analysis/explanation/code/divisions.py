@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,8 +24,8 @@ COUNTING = 3.0  # an addition, a comparison and a selection: counting an index a
 # divisor, a difference and its correction (Barrett): multiply-adds, and others, of 64 and of 32 bits (nvcc 13.0).
 WIDE_PRODUCTS, WIDE_OTHERS = 7, 7
 NARROW_PRODUCTS, NARROW_OTHERS = 2, 4
-# Bits of a digit, and those that are done when the last one begins.
-DIGIT, LAST_DIGIT = "0x20", "0x41"
+# Bits of a digit, and of the divisor; those that are done when the last digit begins are more, by what shifts it.
+DIGIT, DIVISOR = 32, 64
 
 
 @dataclass(frozen=True)
@@ -105,14 +106,18 @@ def _leave(work: Work, rows: set[int], products: float, others: float, keep: Arr
 
 def _digit_by_digit(work: Work, loop: Loop) -> bool:
     """Whether a loop divides by 64 bits what has 128: a digit of the quotient a round, until 64 bits are left."""
-    last_digits = work.where(lambda line: line.opcode == "ISETP" and LAST_DIGIT in line.operands)
-    if not last_digits[loop.first : loop.last + 1].any():
-        return False
     mine = (at for at in range(loop.first, loop.last + 1) if work.code.loop_of(at) == loop)
     lines = [work.sass[at] for at in mine if work.executed[at]]
-    counts = any(line.opcode in ("VIADD", "IADD3") and DIGIT in line.operands for line in lines)
-    ends = any(line.opcode == "ISETP" and LAST_DIGIT in line.operands for line in lines)
-    return counts and ends and any(line.opcode == "IMAD" and "HI" in line.modifiers for line in lines)
+    counted = (line for line in lines if line.opcode in ("VIADD", "IADD3") and hex(DIGIT) in line.operands)
+    counters = {name for line in counted for name in line.writes}
+    ends = (line for line in lines if line.opcode == "ISETP" and not counters.isdisjoint(line.reads))
+    numbers = (int(one, 0) for line in ends for one in line.operands if _NUMBER.fullmatch(one))
+    wide = any(line.opcode == "IMAD" and "HI" in line.modifiers for line in lines)
+    return (
+        wide
+        and any(DIVISOR < one <= DIVISOR + DIGIT for one in numbers)
+        and not any(line.space for line in lines)
+    )
 
 
 def _from_memory(work: Work, index: int) -> bool:
@@ -255,8 +260,8 @@ def _corrects(line: Sass) -> bool:
 # --- Remainders by numbers of the code, of what remainders were taken of before ---------------------------------------
 
 FOLDED = 4.0  # instructions that fold the upper bits of a wide product by the divisor's form: shifts and sums
-# Share of the remainders that stays where several values are added up before one is taken.
-PUT_OFF = 1.0 / 8.0
+# Values that are added up before a remainder is taken; where each is multiplied, as many as 32 bits have room for.
+PUT_OFF = 8.0
 LONGEST, WIDE = 24, 8  # instructions of one at most, and from which on it is of 64 bits
 _LINEAR = frozenset({"IMAD", "IADD3", "VIADD", "LEA", "MOV"})
 
@@ -273,6 +278,7 @@ def chained_remainders(work: Work) -> Array | None:
     slices = {at: mine for at in ran if (mine := _quotient_of(work, at, work.sass[at]))}
     inside = {one for mine in slices.values() for one in mine}
     for at, mine in slices.items():
+        line = work.sass[at]
 
         def onward(one: int, own: int = at) -> list[int]:
             if one in slices and one != own:
@@ -283,13 +289,31 @@ def chained_remainders(work: Work) -> Array | None:
         behind = reached([use for use in onward(at) if work.executed[use]], onward)
         if slices.keys().isdisjoint(behind):
             continue
-        lines = [code.sass[one] for one in behind - slices.keys()]
-        sums = not any("WIDE" in line.modifiers or _scales(line) for line in lines)
+
+        def backward(one: int, within: set[int] = behind) -> set[int]:
+            return within.intersection(code.sources(one))
+
+        between = reached(behind & slices.keys(), backward)
+        lines = [code.sass[one] for one in between - slices.keys()]
+        larger = math.inf if any("WIDE" in one.modifiers for one in lines) else math.prod(map(factor, lines))
+        put_off = math.log(2.0**32 / -int(line.operands[2], 0), larger) if larger > 1.0 else PUT_OFF
         # Of 64 bits the upper halves of dividend and remainder are for nothing else.
         rows = {at, *mine} | (serving(work, {at, *mine}) if len(mine) >= WIDE else set())
-        stays = FOLDED / len(rows) if len(mine) >= WIDE else PUT_OFF if sums else 1.0
+        stays = FOLDED / len(rows) if len(mine) >= WIDE else 1.0 / max(1.0, math.floor(put_off))
         keep[list(rows)] = np.minimum(keep[list(rows)], stays)
     return keep if bool((keep < 1.0).any()) else None
+
+
+def factor(line: Sass) -> float:
+    """What an instruction multiplies its first operand by: a number of the code, or nobody knows how large a one."""
+    if not (
+        _scales(line) or (line.opcode in ("LEA", "SHF") and not {"HI", "R"}.intersection(line.modifiers))
+    ):
+        return 1.0
+    number = line.operands[-1 if line.opcode == "LEA" else 2]
+    if not _NUMBER.fullmatch(number):
+        return math.inf
+    return abs(float(int(number, 0))) if line.opcode == "IMAD" else 2.0 ** int(number, 0)
 
 
 def _scales(line: Sass) -> bool:
