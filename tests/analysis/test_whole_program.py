@@ -104,36 +104,23 @@ def test_of_chosen_launches_nothing_is_told_that_takes_their_neighbours() -> Non
 # --- Traces -----------------------------------------------------------------------------------------------------------
 
 
+def event(kind: str, name: str, start: float, lasts: float, number: int = 0) -> dict[str, Any]:
+    """One of torch's; the kernel's has the number of the call that launched it."""
+    told = {"cat": kind, "name": name, "ts": start, "dur": lasts, "args": {"correlation": number}}
+    return {"ph": "X", "pid": 1, "tid": 7, **told}
+
+
 def chrome(launches: list[KernelProfile], gap: float = 40.0) -> dict[str, Any]:
     """A trace as torch writes it: an operator for each launch on the host, the kernels with a gap before each."""
     events: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "args": {"name": "python"}}]
-    clock = 1000.0
     for number, profile in enumerate(launches):
-        host = clock - 15.0
-        thread = {"pid": 1, "tid": 7}
+        clock = 1000.0 + number * (20.0 + gap)
         events += [
-            {"ph": "X", "cat": "user_annotation", "name": "step", "ts": host, "dur": 9.0, **thread},
-            {
-                "ph": "X",
-                "cat": "cpu_op",
-                "name": f"aten::op{number % 3}",
-                "ts": host + 1,
-                "dur": 7.0,
-                **thread,
-            },
-            {
-                "ph": "X",
-                "cat": "cuda_runtime",
-                "name": "cudaLaunchKernel",
-                "ts": host + 2,
-                "dur": 3.0,
-                **thread,
-            }
-            | {"args": {"correlation": number + 1}},
-            {"ph": "X", "cat": "kernel", "name": profile.name, "ts": clock, "dur": 20.0, "pid": 0, "tid": 7}
-            | {"args": {"correlation": number + 1, "stream": 7}},
+            event("user_annotation", "step", clock - 15.0, 9.0),
+            event("cpu_op", f"aten::op{number % 3}", clock - 14.0, 7.0),
+            event("cuda_runtime", "cudaLaunchKernel", clock - 13.0, 3.0, number + 1),
+            event("kernel", profile.name, clock, 20.0, number + 1),
         ]
-        clock += 20.0 + gap
     return {"schemaVersion": 1, "traceEvents": events}
 
 

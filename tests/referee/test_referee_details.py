@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import ncu_units as units
@@ -18,88 +17,73 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 
 Value = float | str | None
-Field = tuple[type[Any], Callable[..., Value], str]
-"""Result type, how to get the value from it, base unit."""
 
-LIGHT = "GPU Speed Of Light Throughput"
-COMPUTE = "Compute Workload Analysis"
-SCHEDULER = "Scheduler Statistics"
-STATES = "Warp State Statistics"
-INSTRUCTIONS = "Instruction Statistics"
-LAUNCH = "Launch Statistics"
-
-FIELDS: dict[tuple[str, str], Field] = {
-    (LIGHT, "DRAM Frequency"): (SpeedOfLight, lambda r: r.dram_clock_hz, "hz"),
-    (LIGHT, "SM Frequency"): (SpeedOfLight, lambda r: r.sm_clock_hz, "hz"),
-    (LIGHT, "Elapsed Cycles"): (SpeedOfLight, lambda r: r.elapsed_cycles, "cycle"),
-    (LIGHT, "Memory Throughput"): (SpeedOfLight, lambda r: r.memory_percent, "%"),
-    (LIGHT, "DRAM Throughput"): (SpeedOfLight, lambda r: r.dram_percent, "%"),
-    (LIGHT, "Duration"): (SpeedOfLight, lambda r: r.duration_ns, "ns"),
-    (LIGHT, "L1/TEX Cache Throughput"): (SpeedOfLight, lambda r: r.l1_percent, "%"),
-    (LIGHT, "L2 Cache Throughput"): (SpeedOfLight, lambda r: r.l2_percent, "%"),
-    (LIGHT, "SM Active Cycles"): (SpeedOfLight, lambda r: r.sm_active_cycles, "cycle"),
-    (LIGHT, "Compute (SM) Throughput"): (SpeedOfLight, lambda r: r.sm_percent, "%"),
-    (COMPUTE, "Executed Ipc Active"): (Scheduler, lambda r: r.instructions_per_cycle_active, "inst/cycle"),
-    (COMPUTE, "Executed Ipc Elapsed"): (Scheduler, lambda r: r.instructions_per_cycle_elapsed, "inst/cycle"),
-    (COMPUTE, "Issue Slots Busy"): (Scheduler, lambda r: r.issue_slots_busy_percent, "%"),
-    (COMPUTE, "Issued Ipc Active"): (
-        Scheduler,
-        lambda r: r.issued_instructions_per_cycle_active,
-        "inst/cycle",
-    ),
-    (COMPUTE, "SM Busy"): (Scheduler, lambda r: r.sm_busy_percent, "%"),
-    (SCHEDULER, "One or More Eligible"): (Scheduler, lambda r: r.one_or_more_eligible_percent, "%"),
-    (SCHEDULER, "Issued Warp Per Scheduler"): (Scheduler, lambda r: r.issued_per_cycle, ""),
-    (SCHEDULER, "No Eligible"): (Scheduler, lambda r: r.no_eligible_percent, "%"),
-    (SCHEDULER, "Active Warps Per Scheduler"): (Scheduler, lambda r: r.active_warps, "warp"),
-    (SCHEDULER, "Eligible Warps Per Scheduler"): (Scheduler, lambda r: r.eligible_warps, "warp"),
-    (STATES, "Warp Cycles Per Issued Instruction"): (
-        WarpStates,
-        lambda r: r.cycles_per_issued_instruction,
-        "cycle",
-    ),
-    (STATES, "Warp Cycles Per Executed Instruction"): (
-        WarpStates,
-        lambda r: r.cycles_per_executed_instruction,
-        "cycle",
-    ),
-    (STATES, "Avg. Active Threads Per Warp"): (WarpStates, lambda r: r.threads_per_instruction, ""),
-    (STATES, "Avg. Not Predicated Off Threads Per Warp"): (
-        WarpStates,
-        lambda r: r.threads_per_instruction_not_predicated,
-        "",
-    ),
-    (INSTRUCTIONS, "Avg. Executed Instructions Per Scheduler"): (
-        InstructionMix,
-        lambda r: r.executed_per_scheduler,
-        "inst",
-    ),
-    (INSTRUCTIONS, "Executed Instructions"): (InstructionMix, lambda r: r.executed_counter, "inst"),
-    (INSTRUCTIONS, "Avg. Issued Instructions Per Scheduler"): (
-        InstructionMix,
-        lambda r: r.issued_per_scheduler,
-        "inst",
-    ),
-    (INSTRUCTIONS, "Issued Instructions"): (InstructionMix, lambda r: r.issued, "inst"),
-    (LAUNCH, "Block Size"): (Launch, lambda r: r.threads_per_block, ""),
-    (LAUNCH, "Cluster Scheduling Policy"): (Launch, lambda r: r.cluster_scheduling_policy, ""),
-    (LAUNCH, "Cluster Size"): (Launch, lambda r: r.cluster_size, ""),
-    (LAUNCH, "Function Cache Configuration"): (Launch, lambda r: r.cache_config, ""),
-    (LAUNCH, "Grid Size"): (Launch, lambda r: r.blocks, ""),
-    (LAUNCH, "Registers Per Thread"): (Launch, lambda r: r.registers_per_thread, "register/thread"),
-    (LAUNCH, "Shared Memory Configuration Size"): (Launch, lambda r: r.shared_memory_config, "byte"),
-    (LAUNCH, "Driver Shared Memory Per Block"): (Launch, lambda r: r.driver_shared_memory, "byte/block"),
-    (LAUNCH, "Dynamic Shared Memory Per Block"): (Launch, lambda r: r.dynamic_shared_memory, "byte/block"),
-    (LAUNCH, "Static Shared Memory Per Block"): (Launch, lambda r: r.static_shared_memory, "byte/block"),
-    (LAUNCH, "# SMs"): (Launch, lambda r: r.sm_count, "SM"),
-    (LAUNCH, "Stack Size"): (Launch, lambda r: r.stack_bytes, ""),
-    (LAUNCH, "Threads"): (Launch, lambda r: r.threads, "thread"),
-    (LAUNCH, "# TPCs"): (Launch, lambda r: r.tpc_count, ""),
-    (LAUNCH, "Enabled TPC IDs"): (Launch, lambda r: r.enabled_tpcs, ""),
-    (LAUNCH, "Uses Green Context"): (Launch, lambda r: r.green_context, ""),
-    (LAUNCH, "Waves Per SM"): (Launch, lambda r: r.waves_per_sm, ""),
+SECTIONS: dict[tuple[str, type[Any]], dict[str, tuple[str, str]]] = {
+    ("GPU Speed Of Light Throughput", SpeedOfLight): {
+        "DRAM Frequency": ("dram_clock_hz", "hz"),
+        "SM Frequency": ("sm_clock_hz", "hz"),
+        "Elapsed Cycles": ("elapsed_cycles", "cycle"),
+        "Memory Throughput": ("memory_percent", "%"),
+        "DRAM Throughput": ("dram_percent", "%"),
+        "Duration": ("duration_ns", "ns"),
+        "L1/TEX Cache Throughput": ("l1_percent", "%"),
+        "L2 Cache Throughput": ("l2_percent", "%"),
+        "SM Active Cycles": ("sm_active_cycles", "cycle"),
+        "Compute (SM) Throughput": ("sm_percent", "%"),
+    },
+    ("Compute Workload Analysis", Scheduler): {
+        "Executed Ipc Active": ("instructions_per_cycle_active", "inst/cycle"),
+        "Executed Ipc Elapsed": ("instructions_per_cycle_elapsed", "inst/cycle"),
+        "Issue Slots Busy": ("issue_slots_busy_percent", "%"),
+        "Issued Ipc Active": ("issued_instructions_per_cycle_active", "inst/cycle"),
+        "SM Busy": ("sm_busy_percent", "%"),
+    },
+    ("Scheduler Statistics", Scheduler): {
+        "One or More Eligible": ("one_or_more_eligible_percent", "%"),
+        "Issued Warp Per Scheduler": ("issued_per_cycle", ""),
+        "No Eligible": ("no_eligible_percent", "%"),
+        "Active Warps Per Scheduler": ("active_warps", "warp"),
+        "Eligible Warps Per Scheduler": ("eligible_warps", "warp"),
+    },
+    ("Warp State Statistics", WarpStates): {
+        "Warp Cycles Per Issued Instruction": ("cycles_per_issued_instruction", "cycle"),
+        "Warp Cycles Per Executed Instruction": ("cycles_per_executed_instruction", "cycle"),
+        "Avg. Active Threads Per Warp": ("threads_per_instruction", ""),
+        "Avg. Not Predicated Off Threads Per Warp": ("threads_per_instruction_not_predicated", ""),
+    },
+    ("Instruction Statistics", InstructionMix): {
+        "Avg. Executed Instructions Per Scheduler": ("executed_per_scheduler", "inst"),
+        "Executed Instructions": ("executed_counter", "inst"),
+        "Avg. Issued Instructions Per Scheduler": ("issued_per_scheduler", "inst"),
+        "Issued Instructions": ("issued", "inst"),
+    },
+    ("Launch Statistics", Launch): {
+        "Block Size": ("threads_per_block", ""),
+        "Cluster Scheduling Policy": ("cluster_scheduling_policy", ""),
+        "Cluster Size": ("cluster_size", ""),
+        "Function Cache Configuration": ("cache_config", ""),
+        "Grid Size": ("blocks", ""),
+        "Registers Per Thread": ("registers_per_thread", "register/thread"),
+        "Shared Memory Configuration Size": ("shared_memory_config", "byte"),
+        "Driver Shared Memory Per Block": ("driver_shared_memory", "byte/block"),
+        "Dynamic Shared Memory Per Block": ("dynamic_shared_memory", "byte/block"),
+        "Static Shared Memory Per Block": ("static_shared_memory", "byte/block"),
+        "# SMs": ("sm_count", "SM"),
+        "Stack Size": ("stack_bytes", ""),
+        "Threads": ("threads", "thread"),
+        "# TPCs": ("tpc_count", ""),
+        "Enabled TPC IDs": ("enabled_tpcs", ""),
+        "Uses Green Context": ("green_context", ""),
+        "Waves Per SM": ("waves_per_sm", ""),
+    },
 }
-"""Every line of the sections that these analyses cover."""
+"""Every line of the sections that these analyses cover: the result's field with its value, base unit."""
+
+FIELDS = {
+    (section, line): (kind, *field)
+    for (section, kind), fields in SECTIONS.items()
+    for line, field in fields.items()
+}
 
 
 def _printed(value: Value, unit: str) -> tuple[str, str]:
@@ -111,11 +95,10 @@ def _printed(value: Value, unit: str) -> tuple[str, str]:
     return units.number_text(scaled), scaled_unit
 
 
-def _ours(analysis: KernelAnalysis, field: Field) -> tuple[str, str]:
-    kind, get, unit = field
+def _ours(analysis: KernelAnalysis, kind: type[Any], name: str, unit: str) -> tuple[str, str]:
     result = analysis.get(kind)
     assert result, f"{kind.__name__} is {result}"
-    return _printed(get(result), unit)
+    return _printed(getattr(result, name), unit)
 
 
 def test_details_page(recorded: ReadRecorded, report_name: str) -> None:
@@ -128,7 +111,7 @@ def test_details_page(recorded: ReadRecorded, report_name: str) -> None:
         for detail in launch.details:
             field = FIELDS.get((detail.section, detail.metric))
             if field is not None:
-                ours = _ours(analysis, field)
+                ours = _ours(analysis, *field)
                 assert ours == (detail.value, detail.unit), f"{profile.name}: {detail}"
                 compared += 1
     sections = {detail.section for launch in launches for detail in launch.details}

@@ -68,6 +68,15 @@ def reached(start: Iterable[int], onward: Callable[[int], Iterable[int]]) -> set
     return found
 
 
+def turned(edges: Sequence[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    """For each instruction those that name it, ascending: of what comes before each one what comes after it."""
+    found: list[list[int]] = [[] for _ in edges]
+    for index, named in enumerate(edges):
+        for other in named:
+            found[other].append(index)
+    return tuple(map(tuple, found))
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
     """A loop: indices of its first instruction and of the branch that goes back to it."""
@@ -534,11 +543,7 @@ class Program:
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
         """For each instruction those that may read its result, ascending: on every way from it to them."""
-        found: list[list[int]] = [[] for _ in self.sass]
-        for index, sources in enumerate(self._sources):
-            for source in sources:
-                found[source].append(index)
-        return tuple(map(tuple, found))
+        return turned(self._sources)
 
     def consumers(self, index: int, limit: int = 200) -> tuple[int, ...]:
         """Instructions behind this one, in address order, that read its result before it is written again."""

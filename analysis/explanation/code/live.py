@@ -13,7 +13,7 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.explanation.code.flow import Program, once, program
+from gemmprof.analysis.explanation.code.flow import Program, once, program, turned
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.model import Instruction
 
@@ -60,10 +60,7 @@ def _live(
     """Registers that are live where these are read (a bit each): the ``stack`` to the end, others ``beside`` them."""
     writes = [_masks(line)[1] for line in program.sass]
     after = _after(program)
-    before: list[list[int]] = [[] for _ in program.sass]
-    for index, followers in enumerate(after):
-        for follower in followers:
-            before[follower].append(index)
+    before = turned(after)
     alive = [0] * len(program.sass)
     waiting = deque(range(len(program.sass) - 1, -1, -1))
     queued = set(waiting)
@@ -85,10 +82,7 @@ def _live(
 
 def _after(program: Program) -> list[list[int]]:
     """Instructions that may run just after each one: a call goes into the function, which returns to behind it."""
-    after: list[list[int]] = [[] for _ in program.sass]
-    for index, before in enumerate(program.predecessors):
-        for source in before:
-            after[source].append(index)
+    after = [*map(list, turned(program.predecessors))]
     for function in program.functions:
         behind = [index + 1 for index in program.callers(function) if index + 1 < len(after)]
         for index in behind:

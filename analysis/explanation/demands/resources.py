@@ -128,8 +128,7 @@ def _sums_slowly(profile: KernelProfile) -> bool:
 def _of_dram(profile: KernelProfile, ceilings: Mapping[str, float]) -> float:
     """What DRAM reaches with this launch's share of writes: its bus turns around between reads and writes."""
     read, written = (
-        next((value for name in names if (value := profile.number(name)) is not None), 0.0)
-        for names in (metrics.DRAM_READ_BYTES, metrics.DRAM_WRITE_BYTES)
+        profile.first_number(names) or 0.0 for names in (metrics.DRAM_READ_BYTES, metrics.DRAM_WRITE_BYTES)
     )
     of_writes = written / (read + written) if read + written > 0 else 0.0
     reads, half, writes = (ceilings[key] for key in DRAM_BY_WRITES)

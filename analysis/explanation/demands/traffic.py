@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.code.flow import LONG, SEARCH, reached
+from gemmprof.analysis.explanation.code.flow import LONG, SEARCH, reached, turned
 from gemmprof.analysis.explanation.demands.resources import dram_bytes
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, tensor_copies
 from gemmprof.gpu.arch import LIMITS
@@ -199,10 +199,7 @@ def _on_the_way(work: Work, stores: Mask) -> Mask:
     the end, where the others wait for these.
     """
     code = work.code
-    after: list[list[int]] = [[] for _ in work.sass]
-    for index, before in enumerate(code.predecessors):
-        for at in before:
-            after[at].append(index)
+    after = turned(code.predecessors)
     first, last = _reached(stores, code.predecessors), _reached(stores, after)
     others = (work.executed > 0) & ~first & ~last
     return first | (last & ~_reached(others, after))

@@ -11,6 +11,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import in_process
 import pytest
@@ -39,7 +40,7 @@ def outcome(before: str, after: str) -> Outcome:
     return compare_matches(match(load_side([before]), load_side([after])))
 
 
-def document(arguments: list[str], capsys: pytest.CaptureFixture[str], code: int = 0) -> dict[str, object]:
+def document(arguments: list[str], capsys: pytest.CaptureFixture[str], code: int = 0) -> dict[str, Any]:
     capsys.readouterr()
     assert main(["diff", *arguments, "--json"]) == code
     return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
@@ -78,9 +79,9 @@ class TestFamilies:
         with ReportReader(Path(LAUNCHES)) as reader:
             launches = list(reader.profiles(instances=False, rules=False, only={30, 31}))
         found = document([LAUNCHES, "--before", "30", "--after", "31"], capsys)
-        (details,) = found["details"]  # type: ignore[misc]
-        assert [details["before"], details["after"]] == [launch.name for launch in launches]  # type: ignore[index]
-        assert [details["seconds_before"], details["seconds_after"]] == pytest.approx(  # type: ignore[index]
+        (details,) = found["details"]
+        assert [details["before"], details["after"]] == [launch.name for launch in launches]
+        assert [details["seconds_before"], details["seconds_after"]] == pytest.approx(
             [(launch.number("gpu__time_duration.sum") or 0) / 1e9 for launch in launches]
         )
         assert main(["diff", LAUNCHES, "--before", "30", "--after", "843"]) == 2
@@ -92,7 +93,7 @@ class TestFamilies:
         found = document(
             [*pair, "--fail-unclear"] if pair[0] == pair[1] else [*pair], capsys, int(pair[0] == pair[1])
         )
-        for kernel, details in zip(found["kernels"], found["details"], strict=True):  # type: ignore[call-overload]
+        for kernel, details in zip(found["kernels"], found["details"], strict=True):
             ratio = details["seconds_after"] / details["seconds_before"]
             assert kernel["time_change"] == pytest.approx(ratio - 1, abs=1e-12)
             changes = {change["name"]: change for change in details["changes"]}
@@ -158,15 +159,12 @@ class TestVerdicts:
         assert "same code and same counters" in slow.note
 
     def test_several_reports_a_side_are_repetitions(self, capsys: pytest.CaptureFixture[str]) -> None:
-        found = document([BASE, AGAIN, "--with", MORE], capsys)
-        kernels = found["kernels"]
-        assert isinstance(kernels, list)
+        kernels = document([BASE, AGAIN, "--with", MORE], capsys)["kernels"]
         assert (kernels[0]["launches_before"], kernels[0]["launches_after"]) == (24, 12)
 
     def test_launches_can_be_compared_one_by_one(self, capsys: pytest.CaptureFixture[str]) -> None:
-        found = document([CODE, RENAMED, "--each-launch", "--kernel", "tiled"], capsys)
-        kernels = found["kernels"]
-        assert isinstance(kernels, list) and len(kernels) == 6
+        kernels = document([CODE, RENAMED, "--each-launch", "--kernel", "tiled"], capsys)["kernels"]
+        assert len(kernels) == 6
         assert {kernel["launches_before"] for kernel in kernels} == {1}
 
 
@@ -193,9 +191,7 @@ class TestWhatMayBeCompared:
         assert main(["diff", str(before), str(after)]) == 0
 
     def test_a_ladder_is_compared_within_itself(self, capsys: pytest.CaptureFixture[str]) -> None:
-        found = document([LADDER], capsys)
-        details = found["details"]
-        assert isinstance(details, list)
+        details = document([LADDER], capsys)["details"]
         assert [item["label"] for item in details] == [
             "gemm_naive → gemm_coalesced",
             "gemm_coalesced → gemm_shared",
@@ -214,18 +210,16 @@ class TestWhatMayBeCompared:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         run = str(make_run(tmp_path / "a", {1: 4e-3, 2: 3e-3, 3: 2e-3}))
-        found = document([run, "--before", "1", "--after", "tiling"], capsys)
-        kernels = found["kernels"]
-        assert isinstance(kernels, list) and kernels[0]["verdict"] == "faster"
+        kernels = document([run, "--before", "1", "--after", "tiling"], capsys)["kernels"]
+        assert kernels[0]["verdict"] == "faster"
         assert main(["diff", run, "--before", "1"]) == 2
         assert main(["diff", run, "--before", "1", "--after", "nothing"]) == 2
         assert "matches nothing" in capsys.readouterr().err
 
     def test_two_single_kernels_pair_whatever_their_names(self, capsys: pytest.CaptureFixture[str]) -> None:
         reports = [LADDER, LADDER, "--before", "naive", "--after", "coalesced"]
-        found = document(reports, capsys)
-        kernels = found["kernels"]
-        assert isinstance(kernels, list) and kernels[0]["verdict"] == "faster"
+        kernels = document(reports, capsys)["kernels"]
+        assert kernels[0]["verdict"] == "faster"
 
     def test_a_folder_of_profiles_is_one_side_without_the_report_that_only_counted(
         self, tmp_path: Path
@@ -250,7 +244,7 @@ class TestDocuments:
         found = document([BASE, MORE], capsys)
         assert found["format"] == "gemmprof.diff/1"
         kernels = found["kernels"]
-        assert isinstance(kernels, list) and len(kernels) == 35
+        assert len(kernels) == 35
         keys = ["name", "grid", "launches_before", "launches_after", "verdict"]
         keys += ["time_change", "low", "high", "changed"]
         for kernel in kernels:

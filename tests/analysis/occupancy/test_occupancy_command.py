@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_runs import CUBE, make_run
 from recorded_data import DATA
 from scale import few
 
@@ -18,8 +19,8 @@ import gemmprof
 from gemmprof.cli import main
 from gemmprof.gpu.arch import LIMITS
 from gemmprof.kernels.catalog import SINGLE
-from gemmprof.model import Problem, RunInfo, StageRecord, StageResult
-from gemmprof.runs.directory import Run, save_run
+from gemmprof.model import StageRecord, StageResult
+from gemmprof.runs.directory import load_run, save_run
 
 EXAMPLE = ["occupancy", "--regs", "37", "--smem", "8192", "--threads", "1024"]
 
@@ -258,28 +259,10 @@ def test_the_command_needs_no_heavy_package() -> None:
 def test_a_stage_takes_the_numbers_of_its_recorded_launch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / "runs" / "one"
-    (folder / "reports").mkdir(parents=True)
-    shutil.copy(DATA / "ladder_simple.ncu-rep.xz", folder / "reports")
-    problem = Problem(1024, 1024, 1024)
-    report = "reports/ladder_simple.ncu-rep.xz"
-    save_run(
-        Run(
-            directory=folder,
-            info=RunInfo("2025-01-01T00:00:00", "NVIDIA H100", (9, 0), {}, "none", 0, "full"),
-            stages=(
-                StageRecord(SINGLE.stages[1]),
-                StageRecord(SINGLE.stages[3]),
-                StageRecord(SINGLE.stages[4], registers_per_thread=96, static_shared_memory=4096),
-            ),
-            problems=(problem,),
-            results=(
-                StageResult(1, problem, report=report, launch_index=0),
-                StageResult(3, problem, report=report, launch_index=2),
-                StageResult(4, problem, failure="did not compile"),
-            ),
-        )
-    )
+    run = load_run(make_run(tmp_path / "runs" / "one", {1: None, 3: None}))
+    unbuilt = StageRecord(SINGLE.stages[4], registers_per_thread=96, static_shared_memory=4096)
+    failed = StageResult(4, CUBE, failure="did not compile")
+    save_run(replace(run, stages=(*run.stages, unbuilt)).with_result(failed))
     assert main(["occupancy", "--stage", "3", "--json"]) == 0
     printed = capsys.readouterr()
     (row,) = json.loads(printed.out)["answers"]
