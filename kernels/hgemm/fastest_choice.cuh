@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstdint>
 
@@ -22,15 +23,14 @@ using gemmprof::MAX_CLUSTER;
 // What the model needs to know of a tile.
 struct TileFacts {
     int bm, bn, pair;
-    bool in_turn, swapped, kept;  // as Tile's
-    bool any, far, smallest;      // `stores_any`, `shareable`, `smallest`
-    int slots, part_bytes;        // of the sums that a block may leave to another
+    bool in_turn, swapped, kept, smallest, any;  // `any`: `stores_any`
+    int part_bytes;                              // of the sums that a consumer may leave to another
 };
 
 template <class TILE>
 constexpr TileFacts facts() {
-    return {TILE::bm,         TILE::bn,        TILE::pair,     TILE::in_turn, TILE::swapped, TILE::kept,
-            stores_any<TILE>, shareable<TILE>, smallest<TILE>, TILE::slots,   TILE::part_floats * 4};
+    return {TILE::bm,   TILE::bn,       TILE::pair,       TILE::in_turn,        TILE::swapped,
+            TILE::kept, smallest<TILE>, stores_any<TILE>, TILE::part_floats * 4};
 }
 
 #define GEMMPROF_TILE(NAME, ...) facts<NAME>(),
@@ -81,6 +81,7 @@ constexpr Card H200 = {
         {0.15, 0.691, 0.441, 0.15, 0.798, 0.107, 1.0},              // Lone64
         {0.068, 1.22, 0.5, 0.12, 0.76, 0.049, 1.11},                // Flat16
         {0.087, 0.93, 0.5, 0.12, 0.82, 0.064, 0.92},                // Flat32
+        {0.1, 0.93, 0.5, 0.12, 0.82, 0.064, 0.92},                  // Thin32
         {0.172, 0.621, 0.373, 0.133, 0.666, 0.13, 0.917},           // Narrow
         {0.301, 1.69, 0.538, 0.0426, 0.883, 0.206, 0.773},          // MediumPair
         {0.199, 0.83, 0.807, 0.425, 0.704, 0.111, 1.1},             // Tall96
@@ -107,6 +108,7 @@ constexpr Card H100 = {
         {0.14, 0.666, 0.1, 0.136, 0.805, 0.107, 1.0},               // Lone64
         {0.06, 1.28, 0.4, 0.12, 0.89, 0.04, 0.9},                   // Flat16
         {0.087, 1.23, 0.4, 0.12, 0.9, 0.071, 0.9},                  // Flat32
+        {0.1, 1.23, 0.4, 0.12, 0.9, 0.071, 0.9},                    // Thin32
         {0.166, 0.678, 0.295, 0.132, 0.82, 0.0471, 1.07},           // Narrow
         {0.283, 2.19, 0.57, 0.0393, 1.05, 0.162, 0.707},            // MediumPair
         {0.195, 0.989, 0.641, 0.269, 0.785, 0.0838, 1.24},          // Tall96
@@ -129,11 +131,6 @@ constexpr double PASSING_LEAST = 1.6e7, PASSING_MOST = 6.4e7, PASSING_MOST_ALONE
 // So does C, from so many bytes on and up to such a K: of memory as fast as an H200's, and of slower one.
 constexpr double PASSING_C = 1e8;
 constexpr int PASSING_C_K = 64, PASSING_C_K_SLOWER = 256;
-// Rows of tiles in a band where K is short and C has so many bytes; where K is up to the last, also those that a round of
-// tiles does not cross.
-constexpr int LOW_BAND = 2;
-constexpr double LOW_BAND_C = 5e7;
-constexpr int LOW_BAND_K = 256;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
 constexpr int FOUR = 4;
 // Blocks that are launched four by four: at most this part of the SMs; the bandwidth that they reach over that of others.
@@ -148,15 +145,10 @@ constexpr double L2_HOLDS = 7.87e+06;  // operands of which later rounds find al
 // largest share of them to add; more while others do.
 constexpr double EXCHANGE = 0.434, EXCHANGE_BYTE = 2.84e-05, EXCHANGE_BUSY = 3.1;
 constexpr double COPIED = 0.691, COPIED_BYTE = 1.50e-05;
-// Of those that blocks which are no cluster leave in memory: microseconds, for each of them, and a byte of all sums.
-constexpr double FAR = 3.68, FAR_BLOCK = 0.109, FAR_BYTE = 4.34e-07;
-constexpr double FAR_ALONE = 0.7;  // the part of the latter two that tiles take which no pair computes
 // By the blocks of a cluster that shares a tile: the time it takes over that of the terms above.
 constexpr double SHARERS[MAX_CLUSTER + 1] = {1.0, 1.0, 1.0, 1.01, 0.98, 1.045, 1.04, 1.0, 1.01};
 constexpr double MORE_SHARERS = 1.07;  // of more than MAX_CLUSTER
-// Of the bandwidth that a tile's copies reach: what blocks that share it do, as a cluster and far from each other.
-constexpr double NEAR_BANDWIDTH = 0.975, FAR_BANDWIDTH = 0.751;
-constexpr int MOST_FAR = 31;  // a lane each asks whether another's are there
+constexpr double NEAR_BANDWIDTH = 0.975;  // of the bandwidth that a tile's copies reach: what blocks that share it do
 // Clusters that share a tile are at different places of K, too: each row of tiles but the first reads a part of B again.
 constexpr double READ_AGAIN = 0.342;
 // A tile that lies partly beyond C copies less than its neighbours and runs ahead of them along K, so fewer of their
@@ -175,7 +167,6 @@ struct Choice {
     int tile = kSmall;
     int splits = 1;    // blocks (or pairs) that share every tile
     bool cut = false;  // the last round's tiles are cut into equal pieces, one for each cluster
-    bool far = false;  // who share a tile are no cluster, and meet in memory
     bool second = false;  // a tile has every second row
     double time = 1e300;  // expected, in microseconds
 };
@@ -201,8 +192,24 @@ inline gemmprof::Gemm swapped(const gemmprof::Gemm& g) {
     return other;
 }
 
-// The problem as a tile computes it.
-inline gemmprof::Gemm seen_by(const TileFacts& tile, const gemmprof::Gemm& g) { return tile.swapped ? swapped(g) : g; }
+// A problem as a tile computes it, and how tiles, or pairs of them, cover C.
+struct Cover {
+    const Choice& choice;
+    const TileFacts& tile;
+    gemmprof::Gemm seen;
+    int places;                // clusters that the device holds
+    int side;                  // rows of C, or every second one, that a column of tiles divides
+    int rows, columns, steps;  // of tiles; of BK along K
+    std::int64_t count;
+};
+
+inline Cover cover_of(const gemmprof::Gemm& problem, const Choice& choice, int places) {
+    const TileFacts& tile = tile_facts[choice.tile];
+    const gemmprof::Gemm g = tile.swapped ? swapped(problem) : problem;
+    const int side = gemmprof::ceil_div(g.m, 1 + choice.second), columns = gemmprof::ceil_div(g.n, tile.bn);
+    const int rows = gemmprof::ceil_div(side, tile.bm * tile.pair) << choice.second;
+    return {choice, tile, g, places, side, rows, columns, gemmprof::ceil_div(g.k, BK), std::int64_t(rows) * columns};
+}
 
 // How many rows of an operand's tile (of 64 columns, where K is across) begin within a sector of 32 bytes: every second
 // one where their distance is an odd multiple of 16 bytes. The copy engine takes four times as long for such a row.
@@ -221,11 +228,6 @@ inline bool can_spread(const gemmprof::Gemm& g, const TileFacts& tile) {
            g.k % BK != 0 && g.k % BK <= BK - gemmprof::CHUNK;
 }
 
-// Rows of tiles, or of pairs.
-inline int tile_rows(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice) {
-    return gemmprof::ceil_div(gemmprof::ceil_div(g.m, 1 + choice.second), tile.bm * tile.pair) << choice.second;
-}
-
 // Of an operand's rows of 128 bytes, those that lie in two lines of L2.
 inline double beyond_lines(const void* data, std::int64_t ld) {
     const std::int64_t from = std::int64_t(reinterpret_cast<std::uintptr_t>(data)) % 128, apart = 2 * ld % 128;
@@ -238,19 +240,18 @@ struct Passing {
     bool a, b, c;
 };
 
-// `g`: as the tile sees it. An operand that is read once passes, unless it is much larger than L2 and read faster as any
-// other. One that several blocks read does, if it is neither small nor far beyond L2, where they read the same at about
-// the same time: each has one tile, and all clusters are at the same places of K, of a size that divides a group of SMs
-// evenly. Those of other sizes drift apart, as do blocks that meet in memory, and rows of 128 bytes that lie in two
-// lines need each line twice: what comes second has to read from memory again. C does, if its writing takes longer than
-// all else and L2 holds little of it: its rows then leave as they came, not between what was there before.
-inline Passing passing(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places, double memory) {
-    const int rows = tile_rows(g, tile, choice), columns = gemmprof::ceil_div(g.n, tile.bn);
+// An operand that is read once passes, unless it is much larger than L2 and read faster as any other. One that several
+// blocks read does, if it is neither small nor far beyond L2, where they read the same at about the same time: each has
+// one tile, and all clusters are at the same places of K, of a size that divides a group of SMs evenly. Those of other
+// sizes drift apart, and rows of 128 bytes that lie in two lines need each line twice: what comes second has to read from
+// memory again. C does, if its writing takes longer than all else and L2 holds little of it.
+inline Passing passing(const Cover& cover, double memory) {
+    const auto& [choice, tile, g, places, side, rows, columns, steps, count] = cover;
     const int cluster = tile.pair * choice.splits;
     const double a = 2.0 * g.m * g.k, b = 2.0 * g.n * g.k;
     const double most = choice.splits > 1 ? PASSING_MOST : PASSING_MOST_ALONE;
-    const bool together = !choice.far && !choice.cut && std::int64_t(rows) * columns <= places &&
-                          (cluster & (cluster - 1)) == 0 && a + b >= PASSING_LEAST && a + b <= most;
+    const bool together = !choice.cut && count <= places && (cluster & (cluster - 1)) == 0 && a + b >= PASSING_LEAST &&
+                          a + b <= most;
     const auto passes = [&](int others, double bytes, const void* data, std::int64_t ld, bool along) {
         const bool beyond = beyond_lines(data, ld) > 0.0;
         if (others > 1) return together && bytes >= PASSING_EACH && !beyond;
@@ -262,23 +263,14 @@ inline Passing passing(const gemmprof::Gemm& g, const TileFacts& tile, const Cho
     return {passes(columns, a, g.a, g.lda, !g.a_transposed), passes(rows, b, g.b, g.ldb, g.b_transposed), c};
 }
 
-// The rows of tiles in a band. Where K is short, few: then a round's tiles lie in whole rows of C, which leave L2 as they
-// are written. Longer steps through K need the operands that tiles of a higher band share.
-inline int band_height(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places) {
-    const bool short_k = gemmprof::ceil_div(g.k, BK) * 32 <= tile.bm * tile.pair;
-    const bool crossed = g.k <= LOW_BAND_K || gemmprof::ceil_div(g.n, tile.bn) <= places;
-    const bool plain = choice.splits == 1 && !choice.cut && !tile.swapped && !tile.smallest;
-    return plain && short_k && crossed && 2.0 * g.m * g.n >= LOW_BAND_C ? std::min(LOW_BAND, GROUP) : GROUP;
-}
-
 // Whether blocks that compute tiles alone are launched four by four, which changes where they run and nothing else: those
 // of a cluster have the same neighbours and the same speed, so those that read the same rows of a large operand side by
 // side stay together. Where it is read once, and no group of SMs has to take more of them than others.
-inline bool in_fours(const gemmprof::Gemm& g, const TileFacts& tile, const Choice& choice, int places) {
-    const int rows = tile_rows(g, tile, choice), columns = gemmprof::ceil_div(g.n, tile.bn), count = rows * columns;
+inline bool in_fours(const Cover& cover) {
+    const auto& [choice, tile, g, places, side, rows, columns, steps, count] = cover;
     const bool once = (rows == 1 || (columns == 1 && g.n > 8)) && 2.0 * g.k * std::max(g.m, g.n) >= PASSING_LEAST;
     return tile.pair == 1 && choice.splits == 1 && !choice.cut && once &&
-           gemmprof::ceil_div(count, gemmprof::ceil_div(count, places)) <= MOST_IN_FOURS * places;
+           std::ceil(double(count) / std::ceil(double(count) / places)) <= MOST_IN_FOURS * places;
 }
 
 // What things take that hide each other in part.
@@ -292,15 +284,18 @@ inline double beyond_edge(int extent, int tile) {
 
 // Rounds in which as many places have a tile as need no more rounds: the time of their steps, which L2 may hold up, or
 // that of the operands that their tiles read, each once a round. Endless where it is clearly no less than `bound`.
-inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice, int places, const Card& card,
-                            double bound) {
-    const TileFacts& tile = tile_facts[choice.tile];
+inline double expected_time(const gemmprof::Gemm& problem, const Cover& cover, const Card& card, double bound) {
+    const Choice& choice = cover.choice;
+    const TileFacts& tile = cover.tile;
+    const gemmprof::Gemm& g = cover.seen;
+    const int places = cover.places, rows = cover.rows, columns = cover.columns, all_steps = cover.steps;
+    const std::int64_t count = cover.count;
     const TileTimes& times = card.tiles[choice.tile];
-    const gemmprof::Gemm g = seen_by(tile, problem);
-    const int rows = tile_rows(g, tile, choice), columns = gemmprof::ceil_div(g.n, tile.bn);
-    const std::int64_t count = std::int64_t(rows) * columns, full = count / places, rest = count % places;
+    const std::int64_t full = count / places, rest = count % places;
+    // What is cut: at most one tile a cluster, whose steps along K are counted in 32 bits.
+    if (choice.cut && (rest == 0 || count * all_steps < 4 * places || 2.0 * places * all_steps >= INT_MAX)) return 1e300;
     const double rounds = double(full + (rest > 0)), filled = double(count) / places;
-    const int parts = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits);
+    const int parts = gemmprof::ceil_div(all_steps, choice.splits);
     if (card.launch + filled * parts * times.step >= bound) return 1e300;
     const double at_once = choice.cut ? double(places) : std::ceil(double(count) / rounds);
     const double heat = std::clamp((2.0 * g.m * g.n * g.k - WARM) / (HOT - WARM), 0.0, 1.0);
@@ -310,15 +305,14 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     const double b_cost = 1.0 + BEYOND_LINE * beyond_lines(g.b, g.ldb);
     const int copied = tile.swapped ? tile.bn : gemmprof::ceil_div(tile.bn, 64) * 64;
     const double asked = (a_cost * tile.bm * tile.pair + b_cost * copied) * 2.0 * BK * choice.splits * at_once;
-    const int side = gemmprof::ceil_div(g.m, 1 + choice.second);
-    const double beyond = std::max(beyond_edge(side, tile.bm * tile.pair), beyond_edge(g.n, tile.bn));
+    const double beyond = std::max(beyond_edge(cover.side, tile.bm * tile.pair), beyond_edge(g.n, tile.bn));
     const double l2 = asked * (1.0 + (begins_inward(g, choice) ? 0.0 : EDGE * beyond)) / card.from_l2;
     const double steps = parts * all(times.step * (1.0 + heat * times.hot), SPLIT_ROW * split, l2);
     // So many tiles of a block, one after the other.
     const double next = tile.in_turn || tile.kept ? both(steps, times.later) : steps + times.later;
     const auto work = [&](double tiles) { return std::min(tiles, 1.0) * steps + std::max(tiles - 1.0, 0.0) * next; };
     const bool once = rows == 1 || columns == 1;  // the larger operand is
-    const bool near = choice.splits > 1 && !choice.far;
+    const bool near = choice.splits > 1;
     const double high = std::min(rows, GROUP), again = near ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
     const auto bytes = [&](double tiles) {
         const double wide = std::min<double>(columns, std::ceil(tiles / high));
@@ -327,10 +321,10 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
                 std::min<double>(g.n, wide * tile.bn) * b_cost * again) * 2.0 * g.k;
     };
     const double operands = 2.0 * g.k * (double(g.m) + g.n), each_once = 2.0 * g.k * (g.m * a_cost + g.n * b_cost);
-    const double reached = times.bandwidth * (choice.far ? FAR_BANDWIDTH : near ? NEAR_BANDWIDTH : 1.0);
+    const double reached = times.bandwidth * (near ? NEAR_BANDWIDTH : 1.0);
     double read = choice.cut ? double(full) * bytes(places) + bytes(double(rest)) : rounds * bytes(at_once);
     read -= std::clamp(2.0 - operands / L2_HOLDS, 0.0, 1.0) * std::max(0.0, read - each_once);
-    read /= (once ? card.bandwidth_once : card.bandwidth) * reached * (in_fours(g, tile, choice, places) ? IN_FOURS : 1.0);
+    read /= (once ? card.bandwidth_once : card.bandwidth) * reached * (in_fours(cover) ? IN_FOURS : 1.0);
     double time = card.launch + card.store * 2.0 * g.m * g.n * (problem.ldc % 16 != 0 ? 1.0 + STORE_ODD : 1.0);
     if (choice.cut) {
         const double apart = std::clamp(bytes(double(rest)) / L2_BYTES - 1.0, 0.0, 1.0);
@@ -345,29 +339,13 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
         time += STORED_IN_TURN;
     const double covered = double(count) * tile.bm * tile.pair * tile.bn / (double(g.m) * g.n);
     if (covered > 1.0) time *= std::pow(covered, times.wasted);
-    if (choice.far) {
-        const double byte = FAR_BYTE * 4.0 * at_once * tile.bm * tile.pair * tile.bn;
-        return time + FAR + (tile.pair == 1 ? FAR_ALONE : 1.0) * choice.splits * (FAR_BLOCK + byte);
-    }
-    if (choice.splits == 1) return time;
+    if (!near) return time;
     const int quads = tile.bm * tile.bn / 1024;  // times four sums that a thread has
     const double sums = 4096.0 * choice.splits * gemmprof::ceil_div(quads, choice.splits);
-    const double byte = (tile.far ? COPIED_BYTE : EXCHANGE_BYTE) * (1.0 + EXCHANGE_BUSY * at_once / places);
-    time += times.sharing * rounds * ((tile.far ? COPIED : EXCHANGE) + byte * sums);
+    const double byte = (tile.smallest ? EXCHANGE_BYTE : COPIED_BYTE) * (1.0 + EXCHANGE_BUSY * at_once / places);
+    time += times.sharing * rounds * ((tile.smallest ? EXCHANGE : COPIED) + byte * sums);
     const int sharers = tile.pair * choice.splits;
     return time * (sharers > MAX_CLUSTER ? MORE_SHARERS : SHARERS[sharers]);
-}
-
-// How many tiles, or pairs of them, C has.
-inline std::int64_t tiles_of(const gemmprof::Gemm& problem, const TileFacts& tile) {
-    const gemmprof::Gemm g = seen_by(tile, problem);
-    return std::int64_t(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
-}
-
-// Whether tiles can be cut: at most one a cluster is, and their steps along K are counted in 32 bits.
-inline bool can_cut(const gemmprof::Gemm& problem, const TileFacts& tile, int places) {
-    const std::int64_t count = tiles_of(problem, tile), steps = gemmprof::ceil_div(problem.k, BK);
-    return tile.kept && count % places != 0 && count * steps >= 4 * places && 2.0 * places * steps < 2147483647.0;
 }
 
 // The constants of a card whose memory is so fast: those of the measured one whose memory is nearer.
@@ -384,30 +362,24 @@ template <class Places>
 Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, const Card& card) {
     Choice best;
     const auto consider = [&](Choice choice, int places) {
-        choice.time = expected_time(g, choice, places, card, best.time);
+        choice.time = expected_time(g, cover_of(g, choice, places), card, best.time);
         if (choice.time < best.time) best = choice;
     };
     for (int tile = 0; tile < kTiles; ++tile) {
         if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
         if (!facts.any && !stored_packed(g)) continue;
-        if (facts.any && facts.swapped && g.m > facts.bn) continue;  // would read the larger operand again and again
+        // Tiles of few rows or columns would read the larger operand again and again.
+        if (facts.bn <= 32 && !facts.smallest && (facts.swapped ? g.m : g.n) > facts.bn) continue;
         const int blocks = facts.pair == 4 ? LARGEST_CLUSTER : MAX_CLUSTER;
         const int most = facts.in_turn || facts.kept ? 1 : std::min(blocks / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);
             if (places == 0) continue;
             consider({tile, splits}, places);
-            if (splits == 1 && can_cut(g, facts, places)) consider({tile, 1, true}, places);
-            if (splits == 1 && can_spread(g, facts)) consider({tile, 1, false, false, true}, places);
+            if (facts.kept) consider({tile, 1, true}, places);
+            if (splits == 1 && can_spread(g, facts)) consider({tile, 1, false, true}, places);
         }
-        if (!facts.far) continue;
-        // In memory: as many as there is room for, or fewer that take no longer.
-        const int places = places_of(facts.pair), steps = gemmprof::ceil_div(g.k, BK);
-        const int room = std::min<int>({int(places / tiles_of(g, facts)), MOST_FAR, steps});
-        if (room < 2) continue;
-        const int splits = gemmprof::ceil_div(steps, gemmprof::ceil_div(steps, room));
-        consider({tile, splits, false, true}, places / splits);
     }
     return best;
 }

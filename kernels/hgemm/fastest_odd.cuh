@@ -155,42 +155,36 @@ __global__ void __launch_bounds__(ODD_THREADS, BLOCKS_PER_SM) odd_rows(const Pro
             *reinterpret_cast<float2*>(at) = make_float2(sums[i][j][0], sums[i][j][1]);
             *reinterpret_cast<float2*>(at + 8 * SUMS_LINE) = make_float2(sums[i][j][2], sums[i][j][3]);
         }
-    if (p.parts == 1)
-        __syncthreads();
-    else
-        ptx::cluster_sync();
+    ptx::cluster_sync();
     // Four neighbours at a time, and what all blocks have of them is on its way before the first is added.
     for (int i = part * ODD_THREADS + int(threadIdx.x); i < SIDE * SIDE / 4; i += p.parts * ODD_THREADS) {
         const int row = row0 + i / (SIDE / 4), column = col0 + i % (SIDE / 4) * 4;
         if (row >= p.m || column >= p.n) continue;
         const unsigned at = ptx::shared_address(partial + i / (SIDE / 4) * SUMS_LINE + i % (SIDE / 4) * 4);
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (p.parts == 1) {
-            sum = ptx::load_shared(at);
-        } else {
-            float4 theirs[gemmprof::MAX_CLUSTER];
+        float4 theirs[gemmprof::MAX_CLUSTER];
 #pragma unroll
-            for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other)
-                theirs[other] = other < p.parts ? ptx::load_shared_of(ptx::address_at(at, unsigned(other)))
-                                                : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other)
+            theirs[other] = other < p.parts ? ptx::load_shared_of(ptx::address_at(at, unsigned(other)))
+                                            : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        float sums[4] = {};
 #pragma unroll
-            for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other)
-                sum.x += theirs[other].x, sum.y += theirs[other].y, sum.z += theirs[other].z, sum.w += theirs[other].w;
-        }
-        gemmprof::store_one<T>(p.out, row, column, sum.x);
-        if (column + 1 < p.n) gemmprof::store_one<T>(p.out, row, column + 1, sum.y);
-        if (column + 2 < p.n) gemmprof::store_one<T>(p.out, row, column + 2, sum.z);
-        if (column + 3 < p.n) gemmprof::store_one<T>(p.out, row, column + 3, sum.w);
+        for (const float4& v : theirs) sums[0] += v.x, sums[1] += v.y, sums[2] += v.z, sums[3] += v.w;
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            if (column + j < p.n) gemmprof::store_one<T>(p.out, row, column + j, sums[j]);
     }
-    if (p.parts > 1) ptx::cluster_sync();  // no block leaves while another reads its sums
+    ptx::cluster_sync();  // no block leaves while another reads its sums
 }
 
 // ------------------------------------------------------------------------------------------------------ host code
 
-template <class T, bool A_TRANSPOSED, bool B_TRANSPOSED>
-gemmprof::KernelFacts kernel(const char* label) {
-    return {label, gemmprof::address(odd_rows<T, A_TRANSPOSED, B_TRANSPOSED>), ODD_THREADS, SHARED_BYTES};
-}
+struct Kernels {
+    static constexpr int threads = ODD_THREADS, shared_bytes = SHARED_BYTES;
+    template <class T, bool A_TRANSPOSED, bool B_TRANSPOSED>
+    static const void* address() {
+        return gemmprof::address(odd_rows<T, A_TRANSPOSED, B_TRANSPOSED>);
+    }
+};
 
 // Whether an operand would have to be copied before the copy engine takes it.
 inline bool suits(const gemmprof::Gemm& g) {

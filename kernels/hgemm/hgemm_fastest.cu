@@ -10,7 +10,6 @@
 //    other's. That moves fewest operands for a product.
 // 3. Few tiles leave SMs idle. Up to 8 blocks then share a tile: each sums a part of K, and as a cluster they send
 //    their sums through distributed shared memory to the one that adds them. The same result every time.
-//    Where the GPU holds fewer clusters than there are tiles, any number of blocks meets in memory, which is L2.
 // 4. Or tiles are cut (stream-K): of the largest tiles those of the last round, which rarely fills the GPU. As one long
 //    row of steps along K they are cut into equal pieces, one for each cluster. A cluster leaves the sums of steps that
 //    are not a tile's first in memory; the one that computes the first takes them from there. The order of additions is
@@ -20,15 +19,14 @@
 //    need not be a multiple of 64, is then along C's rows. stmatrix transposes such sums on their way to C.
 //    Some tiles may have every second row of C, where that keeps rows of A from beginning within a sector.
 // 6. Weights that are read once do not drive out what L2 holds of others: few rows of A, and each element of B passes
-//    L2 with the lowest priority. So do operands that all blocks of one round read at the same time, and a large C, which
-//    is written in whole rows of tiles, where K is short.
+//    L2 with the lowest priority. So do operands that all blocks of one round read at the same time, and a large C where
+//    K is short.
 // 7. Problems of one round, of 96 to 320 rows above all, have tiles of their own, which share K: 64 and 128 columns, and
-//    160 or 192 rows with A and B in each other's place. Few columns of B that would have to be copied take no tile.
-//    Where few rows read a large operand once, blocks that compute tiles alone are launched as clusters of four, which
-//    stay side by side in it.
+//    160 or 192 rows with A and B in each other's place. Where few rows read a large operand once, blocks that compute
+//    tiles alone are launched as clusters of four, which stay side by side in it.
 // 8. The first stages are on their way while the other warps and blocks still prepare. A launch begins with
-//    instructions that no cache holds, so few come before the first copy, and none divides. Of the smallest tiles four
-//    warps copy from the start, every fourth stage each, while others make the barriers and fetch the maps.
+//    instructions that no cache holds, so few come before the first copy, and none divides. Of small tiles two or four
+//    warps copy, every second or fourth stage each; other warps make the barriers and fetch the maps.
 //
 // A pair of blocks below each other shares its tile of B as in stage 7, where B is read once; else a block alone is as
 // fast. So do four where rows begin within a sector and come slowly; "pair" below means those, too. In a cluster whose
@@ -38,17 +36,26 @@
 //   staged_store.cuh    sums on their way to C (1)
 //   consumers.cuh       what a block computes, and a consumer in a step (2)
 //   exchanged_sums.cuh  blocks that share a tile (3)
-//   fastest_shared.cuh  the same by the copy engine; blocks that share a tile and are no cluster (3)
+//   fastest_shared.cuh  the same by the copy engine; where a tile lies (3, 5)
 //   pieces.cuh          how a problem is divided among clusters, tiles that are cut (4)
 //   fastest_tiles.cuh   the list of tiles (5, 7)
 //   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
-//   fastest_few.cuh     few columns of B, without tiles
 //   fastest_dots.cuh    small products, straight from memory
 //   fastest_odd.cuh     rows that the copy engine does not take, without copying them first
 #include "fastest_shared.cuh"
 #include "fastest_tiles.cuh"
 #include "pieces.cuh"
 #include "staged_store.cuh"
+
+#if GEMMPROF_PART == 0
+#include <algorithm>
+#include <climits>
+
+#include "../include/hgemm.cuh"
+#include "../include/remembered.cuh"
+#include "fastest_choice.cuh"
+#include "fastest_odd.cuh"
+#endif
 
 // The build compiles the kernels in so many parts side by side: one compiler call takes over a minute.
 constexpr int PARTS = 14;
@@ -73,7 +80,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     // Who releases a stage: in each block of the pair, both consumers or the one whose tile it is.
     constexpr int RELEASES = PAIR * (TILE::in_turn ? 1 : CONSUMERS);
     // To issue the copies of a stage takes longer than a small tile's step: then two warps do, every other stage each;
-    // of the smallest all four, from the first stage on.
+    // of the smallest all four.
     constexpr int COPIERS = PAIR > 1 || STAGE_BYTES > 24 << 10 ? 1 : smallest<TILE> ? 4 : 2;
     constexpr bool SMALLEST = smallest<TILE>;
     // Sums that blocks send each other take the memory of tiles, or, where they fit, that of what is being stored:
@@ -83,8 +90,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                            TILE::bm * TILE::bn * 4 <= CONSUMERS * 4 * TILE::warp_staging;
     const bool apart = APART && schedule.splits > 1 && schedule.splits <= QUADS &&
                        (schedule.splits & (schedule.splits - 1)) == 0;
-    // Who share a tile leave their sums in memory, or are a cluster's.
-    const bool far = shareable<TILE> && schedule.parts != nullptr, near = schedule.splits > 1 && !far;
+    const bool near = schedule.splits > 1;
     const int spread = spreads<TILE> ? schedule.second : 0;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
@@ -93,80 +99,63 @@ __global__ void __launch_bounds__(THREADS, 1)
 
     const int rank = int(ptx::cluster_rank()), pair_rank = rank % PAIR, first_rank = rank - pair_rank;
     const int index = schedule.splits == 1 ? int(blockIdx.x) / PAIR : schedule.by_cluster.divide(int(blockIdx.x));
-    const int part = far ? int(blockIdx.x) / PAIR - index * schedule.splits : rank / PAIR;
+    const int part = rank / PAIR;
     Pieces<TILE::kept> pieces(schedule, index, part);
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
-    const bool copies = warp == CONSUMERS * 4;  // one lane of it does
-    const bool also = COPIERS == 2 && warp == CONSUMERS * 4 + 1;
+    const bool copies = group == CONSUMERS && warp < CONSUMERS * 4 + COPIERS;  // one lane of it does
 
-    // A policy also for what is read more than once would cost up to a third of the speed: only a copy that needs one
-    // has one.
-    const auto copy_a = [&](unsigned tile, int row, int k, unsigned barrier) {
+    // A step's copies to a stage. A policy also for what is read more than once would cost up to a third of the speed:
+    // only a copy that needs one has one.
+    const auto copy_a = [&](int stage, int row, int step) {
+        const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
+        const int k = step * BK - (row & spread) * gemmprof::CHUNK;
+        ptx::barrier_expect(barrier, STAGE_BYTES);
         if (schedule.a_once)
             A::copy(tile, &map_a, row, k, barrier, 0, 1, ptx::read_once_policy());
         else
             A::copy(tile, &map_a, row, k, barrier);
     };
-    const auto copy_b = [&](unsigned tile, int col, int k, unsigned barrier) {
+    const auto copy_b = [&](int stage, int row, int col, int step) {
+        const unsigned tile = tiles + stage * STAGE_BYTES + A::bytes, barrier = full + 8 * stage;
+        const int k = step * BK - (row & spread) * gemmprof::CHUNK;
         if (schedule.b_once)
             B::copy(tile, &map_b, col, k, barrier, pair_rank, SHARERS << first_rank, ptx::read_once_policy());
         else
             B::copy(tile, &map_b, col, k, barrier, pair_rank, SHARERS << first_rank);
     };
-    const auto begin_barriers = [&] {
-        for (int stage = 0; stage < ST; ++stage) {
-            ptx::barrier_init(full + 8 * stage, 1);
-            ptx::barrier_init(empty + 8 * stage, RELEASES);
-        }
-        ptx::barrier_init(summed, 1);
-        ptx::barrier_init_fence();
-    };
     // The first stages are on their way before the blocks have met; of a pair that is A, one stage, because B has to
-    // wait for the partner.
-    int ahead = 0;
-    const auto copy_ahead = [&](int row, int col, int first) {
-        const unsigned tile = tiles + ahead * STAGE_BYTES, barrier = full + 8 * ahead;
-        const int k = (first + ahead) * BK - (row & spread) * gemmprof::CHUNK;
-        ptx::barrier_expect(barrier, STAGE_BYTES);
-        copy_a(tile, row, k, barrier);
-        if constexpr (PAIR == 1) copy_b(tile + A::bytes, col, k, barrier);
-    };
-    if constexpr (SMALLEST) {
-        if (warp == CONSUMERS * 4 + 1 && ptx::elect_one()) {
-            ptx::prefetch_map(&map_a);
-            ptx::prefetch_map(&map_b);
-        }
-        // What is not the way to the first copy is done by warps that wait for it.
-        constexpr int MADE = 5, WARPS = COPIERS + 1;
-        if (group == CONSUMERS) {
-            auto start = pieces;
-            const int steps = start.next(schedule) ? min(ST, start.last - start.first) : 0;
-            int row, col;
-            schedule.begin<TILE>(start.tile, pair_rank, row, col);
-            ptx::named_barrier_sync(MADE, WARPS * 32);
-            if (ptx::elect_one()) {
-#pragma unroll 1
-                for (ahead = warp - CONSUMERS * 4; ahead < steps; ahead += COPIERS) copy_ahead(row, col, start.first);
-            }
-        } else if (warp == 0) {
-            if (ptx::elect_one()) {
-                begin_barriers();
-                if (schedule.bulk) ptx::prefetch_map(&map_c);
-            }
-            __syncwarp();
-            ptx::named_barrier_arrive(MADE, WARPS * 32);
-        }
-    } else if (copies && ptx::elect_one()) {
+    // wait for the partner. What is not the way to the first copy is done by warps that wait for it.
+    constexpr int MADE = 5, MAKERS = (COPIERS + 1) * 32;
+    int ahead = warp - CONSUMERS * 4;  // of a warp that copies: its next step
+    if (warp == CONSUMERS * 4 + 1 && ptx::elect_one()) {
         ptx::prefetch_map(&map_a);
         ptx::prefetch_map(&map_b);
-        begin_barriers();
-        auto start = pieces;  // a copy: what one thread alone changed would not be uniform for the others, either
-        if (start.next(schedule)) {
-            int row, col;
-            schedule.begin<TILE>(start.tile, pair_rank, row, col);
-            for (; ahead < min(PAIR == 1 ? ST : 1, start.last - start.first); ++ahead) copy_ahead(row, col, start.first);
+    }
+    if (copies) {
+        auto start = pieces;
+        const int begun = start.next(schedule) ? min(PAIR == 1 ? ST : 1, start.last - start.first) : 0;
+        int row, col;
+        schedule.begin<TILE>(start.tile, pair_rank, row, col);
+        ptx::named_barrier_sync(MADE, MAKERS);
+        if (ptx::elect_one()) {
+#pragma unroll 1
+            for (; ahead < begun; ahead += COPIERS) {
+                copy_a(ahead, row, start.first + ahead);
+                if constexpr (PAIR == 1) copy_b(ahead, row, col, start.first + ahead);
+            }
+        }
+    } else if (warp == 0) {
+        if (ptx::elect_one()) {
+            for (int stage = 0; stage < ST; ++stage) {
+                ptx::barrier_init(full + 8 * stage, 1);
+                ptx::barrier_init(empty + 8 * stage, RELEASES);
+            }
+            ptx::barrier_init(summed, 1);
+            ptx::barrier_init_fence();
             if (schedule.bulk) ptx::prefetch_map(&map_c);
         }
+        __syncwarp();
+        ptx::named_barrier_arrive(MADE, MAKERS);
     }
     __syncwarp();
     if (apart) ptx::cluster_arrive();
@@ -177,60 +166,31 @@ __global__ void __launch_bounds__(THREADS, 1)
 
     if (group == CONSUMERS) {
         ptx::give_registers<40>();
-        if ((SMALLEST || copies || also) && ptx::elect_one()) {
-            int stage = 0, parity = 0;
-            int before = 0;  // SMALLEST: steps of earlier pieces, where `ahead` is this warp's next
-            if (SMALLEST && (stage = ahead) >= ST) stage -= ST, parity = 1;
-            if (also) {  // what the first has begun
-                auto start = pieces;
-                if (start.next(schedule)) ahead = min(ST, start.last - start.first);
-            }
+        if (copies && ptx::elect_one()) {
+            int before = 0;  // steps of earlier pieces
+            int stage = ahead < ST ? ahead : ahead - ST, parity = ahead >= ST;
             while (pieces.next(schedule)) {
                 int row, col;
                 schedule.begin<TILE>(pieces.tile, pair_rank, row, col);
-                const auto copy_step = [&](int step) {
-                    const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
-                    const bool begun = !SMALLEST && ahead > 0, mine = COPIERS != 2 || stage % 2 == also;
-                    const int k = step * BK - (row & spread) * gemmprof::CHUNK;
-                    if (begun) {
-                        --ahead;
-                    } else if (mine) {
-                        ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
-                        ptx::barrier_expect(barrier, STAGE_BYTES);
-                        copy_a(tile, row, k, barrier);
-                    }
-                    if (PAIR > 1 || (mine && !begun)) copy_b(tile + A::bytes, col, k, barrier);
-                };
-                // Not unrolled where there are few steps: instructions that no cache holds take longest there.
-                if constexpr (SMALLEST) {
-                    const int end = before + pieces.last - pieces.first;
+                if (PAIR > 1 && before == 0) copy_b(0, row, col, pieces.first);
+                const int end = before + pieces.last - pieces.first;
+                // Not unrolled: where there are few steps, instructions that no cache holds take longest.
 #pragma unroll 1
-                    for (; ahead < end; ahead += COPIERS) {
-                        copy_step(pieces.first + ahead - before);
-                        if ((stage += COPIERS) >= ST) stage -= ST, parity ^= 1;
-                    }
-                    before = end;
-                } else if constexpr (COPIERS == 2) {
-#pragma unroll 1
-                    for (int step = pieces.first; step < pieces.last; ++step) {
-                        copy_step(step);
-                        if (++stage == ST) stage = 0, parity ^= 1;
-                    }
-                } else {
-                    for (int step = pieces.first; step < pieces.last; ++step) {
-                        copy_step(step);
-                        if (++stage == ST) stage = 0, parity ^= 1;
-                    }
+                for (; ahead < end; ahead += COPIERS) {
+                    const int step = pieces.first + ahead - before;
+                    ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
+                    copy_a(stage, row, step), copy_b(stage, row, col, step);
+                    if ((stage += COPIERS) >= ST) stage -= ST, parity ^= 1;
                 }
+                before = end;
             }
         }
         __syncwarp();
         if (near) {
             if (!apart) ptx::cluster_arrive();
             ptx::cluster_wait();
-            if constexpr (shareable<TILE>) ptx::cluster_arrive();
+            if constexpr (copies_sums<TILE>) ptx::cluster_arrive();
         }
-        if (far && warp == CONSUMERS * 4 + 3) say_started(schedule, index * PAIR + pair_rank, part);
     } else {
         ptx::take_registers<232>();
         const int thread = threadIdx.x % 128;
@@ -315,11 +275,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 
             if constexpr (TILE::kept)
                 if (!complete_sums<TILE>(sums, schedule, piece, index, group)) continue;
-            if constexpr (shareable<TILE>) {
-                if (far) {
-                    leave_and_store<T, TILE>(sums[0], schedule, index * PAIR + pair_rank, part, row, col, out);
-                    break;
-                }
+            if constexpr (copies_sums<TILE>) {
                 if (near) {
                     copy_and_store<T, TILE>(sums[0], tiles, summed, part, schedule.splits, pair_rank, row, col, out);
                     break;
@@ -381,7 +337,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
     // A block that left would take its shared memory from under the copies and arrivals of its neighbour.
     __syncwarp();
-    if (shareable<TILE> && near)
+    if (copies_sums<TILE> && near)
         ptx::cluster_wait();
     else if constexpr (PAIR > 1)
         ptx::cluster_meet();
@@ -390,23 +346,20 @@ __global__ void __launch_bounds__(THREADS, 1)
 // ------------------------------------------------------------------------------------------------ kernels by tile
 
 // A row of four kernels, by type of the operands and storage of B, for each tile; then for those that take a transposed
-// A. The first that is listed for bfloat16 and row-major operands is what large problems run.
-//
-// A swapped tile's A is a row-major or transposed B, its B the other operand. A transposed A has K across its rows: then
-// the tile is of whole blocks of 64 columns, and each consumer reads all of them.
-template <class T, class TILE, bool A_TRANSPOSED, bool B_TRANSPOSED>
-gemmprof::KernelFacts kernel_facts() {
-    constexpr bool A = TILE::swapped ? !B_TRANSPOSED : A_TRANSPOSED, B = TILE::swapped ? !A_TRANSPOSED : B_TRANSPOSED;
-    return {labels[__is_same(T, __nv_bfloat16)][2 * A_TRANSPOSED + B_TRANSPOSED],
-            gemmprof::address(hgemm_fastest<T, TILE, A, B>), THREADS, TILE::shared_bytes};
-}
+// A; then those that compute odd rows, and small products. The first that is listed for bfloat16 and row-major operands
+// is what large problems run.
+inline constexpr int kOdd = 4 * kRows, kDots = kOdd + 2 * kLayouts, kKernels = kDots + 4;
 
 // Each part of the stage is compiled alone, and lists some kernels, of many rows, because those of large tiles take
-// longest; the first is busy with the host's code.
+// longest; the first is busy with the host's code. A swapped tile's A is a row-major or transposed B, its B the other
+// operand. A transposed A has K across its rows: then the tile is of whole blocks of 64 columns, and each consumer reads
+// all of them.
 template <int INDEX, class T, class TILE, bool A_TRANSPOSED, bool B_TRANSPOSED>
 void list_kernel(gemmprof::KernelFacts* kernels) {
+    constexpr bool A = TILE::swapped ? !B_TRANSPOSED : A_TRANSPOSED, B = TILE::swapped ? !A_TRANSPOSED : B_TRANSPOSED;
     if constexpr (INDEX % (PARTS - 1) + 1 == GEMMPROF_PART)
-        kernels[INDEX] = kernel_facts<T, TILE, A_TRANSPOSED, B_TRANSPOSED>();
+        kernels[INDEX] = {labels[__is_same(T, __nv_bfloat16)][2 * A_TRANSPOSED + B_TRANSPOSED],
+                          gemmprof::address(hgemm_fastest<T, TILE, A, B>), THREADS, TILE::shared_bytes};
 }
 
 template <int ROW, class TILE, bool A_TRANSPOSED = false>
@@ -417,9 +370,6 @@ void list_row(gemmprof::KernelFacts* kernels) {
     list_kernel<4 * ROW + 3, __nv_bfloat16, TILE, A_TRANSPOSED, true>(kernels);
 }
 
-template <int PART>
-void list_part(gemmprof::KernelFacts* kernels);
-
 template <>
 void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 #define GEMMPROF_TILE(NAME, ...) list_row<k##NAME, NAME>(kernels);
@@ -428,6 +378,11 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 #define GEMMPROF_TILE(NAME) list_row<kTiles + transposed_row(k##NAME), NAME, true>(kernels);
     GEMMPROF_TRANSPOSED_TILES(GEMMPROF_TILE)
 #undef GEMMPROF_TILE
+#if GEMMPROF_PART == 0
+    list_kernels<0, 1, odd::Kernels, kOdd>(kernels);
+    dots::list<__half>(kernels + kDots, labels[0][0]);
+    dots::list<__nv_bfloat16>(kernels + kDots + 2, labels[1][0]);
+#endif
 }
 
 }  // namespace GEMMPROF_STAGE
@@ -435,46 +390,9 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 // ------------------------------------------------------------------------------------------------------ host code
 
 #if GEMMPROF_PART == 0
-#include <algorithm>
-#include <climits>
-#include <utility>
-
-#include "../include/hgemm.cuh"
-#include "../include/remembered.cuh"
-#include "fastest_choice.cuh"
-#include "fastest_few.cuh"
-#include "fastest_odd.cuh"
-
 namespace GEMMPROF_STAGE {
 
-// Those that compute few columns, odd rows, and small products come last.
-inline constexpr int kFew = 4 * kRows, kOdd = kFew + 4, kDots = kOdd + 8, kKernels = kDots + 4;
-
-struct Kernels {
-    gemmprof::KernelFacts all[kKernels];
-
-    Kernels() {
-        list(std::make_integer_sequence<int, PARTS>());
-        list_others<__half>(all + kFew, all + kOdd, all + kDots, labels[0]);
-        list_others<__nv_bfloat16>(all + kFew + 2, all + kOdd + 4, all + kDots + 2, labels[1]);
-    }
-
-  private:
-    template <int... EVERY_PART>
-    void list(std::integer_sequence<int, EVERY_PART...>) {
-        (list_part<EVERY_PART>(all), ...);
-    }
-    template <class T>
-    static void list_others(gemmprof::KernelFacts* few_, gemmprof::KernelFacts* odd_, gemmprof::KernelFacts* dots_,
-                            const char* const (&names)[kLayouts]) {
-        few_[0] = few::kernel<T, false>(names[0]), few_[1] = few::kernel<T, true>(names[2]);
-        odd_[0] = odd::kernel<T, false, false>(names[0]), odd_[1] = odd::kernel<T, false, true>(names[1]);
-        odd_[2] = odd::kernel<T, true, false>(names[2]), odd_[3] = odd::kernel<T, true, true>(names[3]);
-        dots::list<T>(dots_, names[0]);
-    }
-};
-const Kernels every_kernel;
-const gemmprof::KernelFacts (&kernels)[kKernels] = every_kernel.all;
+GEMMPROF_LIST(kKernels)
 
 const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
     const int four = g.a_transposed ? kTiles + transposed_row(tile) : tile;
@@ -503,44 +421,39 @@ int last_begin(int extent, int of_tile, std::int64_t ld) {
     return std::max(0, gemmprof::ceil_div(extent - of_tile, apart) * apart);
 }
 
-// `places`: how many of its clusters the device holds.
-cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int places, int device, cudaStream_t stream) {
+cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int device, int sms, cudaStream_t stream) {
     const TileFacts& tile = tile_facts[choice.tile];
-    const gemmprof::Gemm seen = seen_by(tile, g);
+    const int sharers = tile.pair * choice.splits, places = cluster_places(device, sms, sharers, kernel_for(g, kSmall));
+    const Cover cover = cover_of(g, choice, places);
+    const gemmprof::Gemm& seen = cover.seen;
+    const int rows = cover.rows, columns = cover.columns, count = int(cover.count), steps = cover.steps;
     const bool bulk = choice.splits == 1 && stored_by_copies(g);
     CUtensorMap maps[3] = {};
     if (cudaError_t error = describe_tile[choice.tile](maps, bulk, seen, g, 1 + choice.second)) return error;
 
-    const int sharers = tile.pair * choice.splits;
-    const int rows = tile_rows(seen, tile, choice), columns = gemmprof::ceil_div(seen.n, tile.bn), count = rows * columns;
     // As few clusters as need no more rounds: the SMs that would idle in the last one leave the others a higher clock.
     const int rounds = gemmprof::ceil_div(count, places);
     int clusters = choice.splits > 1 ? count : choice.cut ? places : gemmprof::ceil_div(count, rounds);
-    const bool fours = in_fours(seen, tile, choice, places);
+    const bool fours = in_fours(cover);
     if (fours) clusters = gemmprof::ceil_div(clusters, FOUR) * FOUR;
-    const int cluster = fours ? FOUR : choice.far ? tile.pair : sharers;
-    const int steps = gemmprof::ceil_div(seen.k, BK);
+    const int cluster = fours ? FOUR : sharers;
     Places schedule = {};
     schedule.rows = rows, schedule.columns = columns, schedule.splits = choice.splits, schedule.clusters = clusters;
     schedule.whole = count, schedule.steps = steps, schedule.part = Shares::of(steps, choice.splits);
-    const int height = band_height(seen, tile, choice, places);
-    schedule.height = height, schedule.by_full = Divisor::of(height), schedule.by_band = Divisor::of(height * columns);
-    schedule.by_height = Divisor::of(rows % height == 0 ? height : rows % height);
+    schedule.by_band = Divisor::of(GROUP * columns);
+    schedule.by_height = Divisor::of(rows % GROUP == 0 ? GROUP : rows % GROUP);
     schedule.second = choice.second, schedule.by_cluster = Divisor::of(sharers), schedule.by_steps = Divisor::of(steps);
-    const Passing pass = passing(seen, tile, choice, places, gemmprof::memory_speed(device));
+    const Passing pass = passing(cover, gemmprof::memory_speed(device));
     schedule.bulk = bulk, schedule.a_once = pass.a, schedule.b_once = pass.b, schedule.c_passes = pass.c;
 
     schedule.last_row = schedule.last_col = INT_MAX;
     if (begins_inward(g, choice)) {  // C's columns in eights
-        const int side = gemmprof::ceil_div(seen.m, 1 + choice.second);
-        schedule.last_row = last_begin(side, tile.bm, seen.a_transposed ? seen.lda : tile.swapped ? 8 : 1);
+        schedule.last_row = last_begin(cover.side, tile.bm, seen.a_transposed ? seen.lda : tile.swapped ? 8 : 1);
         schedule.last_col = last_begin(seen.n, tile.bn, !seen.b_transposed ? seen.ldb : tile.swapped ? 1 : 8);
     }
-    const int leaving = choice.far || choice.cut ? clusters * sharers * tile.slots : 0;
-    const gemmprof::Parts parts(device, leaving, std::size_t(tile.part_bytes), stream, choice.far ? choice.splits + 1 : 1);
-    if (choice.far && parts.complete == nullptr) return launch_choice(g, {choice.tile}, places, device, stream);
+    const gemmprof::Parts parts(device, choice.cut ? clusters * sharers * CONSUMERS : 0, tile.part_bytes, stream);
     if (parts.complete != nullptr) {
-        if (choice.cut) schedule.whole = count / places * places;
+        schedule.whole = count / places * places;
         schedule.piece = Shares::of((count - schedule.whole) * steps, clusters);
         schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
     }
@@ -550,46 +463,42 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
                                    maps[0], maps[1], maps[2], schedule, gemmprof::output_of(g));
 }
 
-// The way that is expected to take least: few columns where `few` blocks share rows, else the shortest of three times.
+// The way that is expected to take least is the shortest of three times.
 struct Plan {
-    int few;
     dots::Way dots;
     odd::Way odd;
     Choice tiles;
-    int places;  // of such clusters
 };
 
 Plan planned(const gemmprof::Gemm& g, int device, int sms) {
     const double memory = gemmprof::memory_speed(device);
-    const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(g, kSmall)); };
     const Card card = card_of(memory);
-    Plan plan = {few::parts_of(g, sms), dots::best_way(g, sms, card.small), {1, 1e300}, {}, 0};
-    plan.tiles = choose_schedule(g, places_of, card);
+    const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(g, kSmall)); };
+    Plan plan = {dots::best_way(g, sms, card.small), {1, 1e300}, choose_schedule(g, places_of, card)};
     if (odd::suits(g)) {
         plan.tiles.time += packing_time(g, memory);
         plan.odd = odd::best_way(g, sms);
     }
-    const int pair = tile_facts[plan.tiles.tile].pair;
-    plan.places = places_of(plan.tiles.far ? pair : pair * plan.tiles.splits);
     return plan;
 }
 
-cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
-    if (gemm.m == 0 || gemm.n == 0) return cudaSuccess;
+cudaError_t launch(const gemmprof::Gemm& given, cudaStream_t stream) {
+    if (given.m == 0 || given.n == 0) return cudaSuccess;
     int device = 0, sms = 0;
     if (cudaError_t error = gemmprof::current_device(device, sms)) return error;
-    const int type = gemmprof::half_index(gemm);
+    gemmprof::Gemm gemm = given;
+    // A column of B whose elements are neighbours is a row of its transpose, which is no short rows to be copied.
+    if (gemm.n == 1 && gemm.ldb == 1 && !gemm.b_transposed)
+        gemm.b_transposed = 1, gemm.ldb = gemmprof::round_up(gemm.k, BK);
     const int kind = stored_by_copies(gemm) << 3 | stored_packed(gemm) << 2 | gemm.a_transposed << 1 | gemm.b_transposed;
     const Plan plan = gemmprof::remembered(gemmprof::question(gemm, device, kind),
                                            [&] { return planned(gemm, device, sms); });
-    if (plan.few > 0)
-        return few::launch(kernels[kFew + type * 2 + gemm.a_transposed], gemm, plan.few, stream);
     if (plan.dots.time < std::min(plan.odd.time, plan.tiles.time))
-        return dots::launch(kernels + kDots + 2 * type, gemm, plan.dots, stream);
+        return dots::launch(kernels + kDots + 2 * gemmprof::half_index(gemm), gemm, plan.dots, stream);
     if (plan.odd.time < plan.tiles.time)
-        return odd::launch(kernels[kOdd + type * 4 + layout_of(gemm)], gemm, plan.odd.parts, stream);
+        return odd::launch(kernels[kOdd + kernel_of(gemm)], gemm, plan.odd.parts, stream);
     return gemmprof::run_half(gemm, stream, {true, true}, [&](const gemmprof::Gemm& g, cudaStream_t on) {
-        return launch_choice(g, plan.tiles, plan.places, device, on);
+        return launch_choice(g, plan.tiles, device, sms, on);
     });
 }
 

@@ -54,8 +54,8 @@ def test_a_stage_in_parts_has_each_kernel_once(built, nvcc):
     records = [compiler.read_record(cache, [unit]) for unit in units]
     assert sum(len(record.kernels) for record in records) == len(kernels)
     first, *others = (len(record.kernels) for record in records)
-    # The first has the small kernels of few rows, odd sizes and packing: 20 in 4.1 s, as 8 tiles in 4.9 to 5.7 s.
-    assert first <= 20 and max(others) <= 10, "a part takes longer than the others"
+    # The first has the small kernels, of small products, odd sizes and packing, in the time of some 8 tiles.
+    assert first <= 16 and max(others) <= 10, "a part takes longer than the others"
 
 
 SPILLED_BYTES = {"hgemm_fastest": 100, "fastest": 16, "fp8gemm_promoted": 96}
