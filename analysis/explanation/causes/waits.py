@@ -15,6 +15,7 @@ from gemmprof.analysis.explanation.causes import tensor
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code import flow, latency
 from gemmprof.analysis.explanation.code.address_forms import AFFINE, WIDEST, checked_forms
+from gemmprof.analysis.explanation.code.divisions import factor
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands import distinct
@@ -31,6 +32,7 @@ WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
 SERIAL = 0.9  # waits for all wgmmas under way, for each wgmma, from which on they run in series
 # What a value may pass between its load and its place in shared memory: conversions, no sums.
 MOVED = ("SHF", "PRMT", "IMAD", "MOV", "LOP3", "F2F", "F2FP", "HADD2")
+LEADING = ("IMAD", "LEA", "SHF", "IADD3", "VIADD", "LOP3", "MOV", "SEL")  # what makes a place of a number
 # Share of a loop's instructions between a load and the store of its tile, from which on it is fetched ahead.
 AHEAD = 0.35
 # Code that runs often beyond this leaves the instruction caches next to the schedulers.
@@ -215,23 +217,31 @@ def searches(work: Work) -> Iterator[Candidate]:
 
     Fixed: of its rounds stay one for the look-up and those between two starts, of the lane of a warp that has most; of
     what they fetch, what those behind the table do, over what those behind the places do that L1 holds now, each in a
-    line of its own.
+    line of its own. These are waited for as long as L2 and DRAM take, the first ones as long as L1. Where a step leads
+    to one of several places (an octree's has eight) the table takes the place of as many fewer.
     """
     size = latency.l1_bytes(work)
     if size is None:
         return
-    most, keep, fetching = math.floor(math.log2(size / WORD)), work.all_kept(), np.ones(len(work.sass))
-    longest = steps = 0
+    keep, fetching, waited = work.all_kept(), np.ones(len(work.sass)), np.ones(len(work.sass))
+    near, far, longest, bits = work.practice.l1_cycles, latency.load_cycles(work, hit=0.0), 0, 0.0
     for loop, loads in _searched(work):
         now = rounds(work, loop)
+        each = max(1.0, math.log2(_ways_on(work, loop, loads)))
         # No more starts than there are places; by chance several lie between two, and a warp goes on for its last lane.
-        steps = max(steps, min(most, round(now)))
-        between = 2.0 ** (now - min(most, now))
-        left = math.log2(1.0 + between + math.sqrt(2.0 * between * math.log(WARP)))
-        held = math.log2(size / latency.LINE / len(loads))
+        most = math.floor(math.log2(size / WORD) / each)
+        steps = min(most, round(now))
+        between = 2.0 ** (each * (now - min(most, now)))
+        left = math.log2(1.0 + between + math.sqrt(2.0 * between * math.log(WARP))) / each
+        missed = max(0.0, now - math.log2(size / latency.LINE / len(loads)) / each)
         keep[loop.first : loop.last + 1] = min(1.0, (1.0 + left) / now)
-        fetching[loads] = max(0.0, now - steps) / max(1.0, now - held)
-        longest = max(longest, round(now))
+        fetching[loads] = max(0.0, now - steps) / max(1.0, missed)
+        before, after = (
+            near + share(some, of) * (far[loads] - near)
+            for some, of in ((missed, now), (min(missed, left), 1.0 + left))
+        )
+        waited[loads] = after / before
+        longest, bits = max(longest, round(now)), max(bits, each * steps)
     rows, part = keep < 1.0, work.within(keep)
     if not rows.any():
         return
@@ -242,8 +252,8 @@ def searches(work: Work) -> Iterator[Candidate]:
         cause="memory_latency",
         variants=(
             Variant(
-                f"a table of {2**steps:,} starts",
-                Fix(keep=keep, resources=resources),
+                f"a table of {2.0**bits:,.0f} starts",
+                Fix(keep=keep, latency=waited, resources=resources),
                 up_to=True,
                 most=part,
                 counted=(*OF_AN_SM, *BELOW_L1),
@@ -251,8 +261,8 @@ def searches(work: Work) -> Iterator[Candidate]:
         ),
         change=(
             f"Begin the search from a table, by the first bits of what is sought: its {longest} steps come one "
-            f"behind the other, the first of them through the same few places for all threads. {2**steps:,} starts, "
-            f"which L1 holds, take the place of {steps}."
+            "behind the other, the first of them through the same few places for all threads. "
+            f"{2.0**bits:,.0f} starts, which L1 holds, take the place of the first."
         ),
         evidence=(
             derived("steps of a search", longest),
@@ -261,6 +271,22 @@ def searches(work: Work) -> Iterator[Candidate]:
         attributed=np.where(rows, work.attributed_total, 0.0),
         least=0.03,
     )
+
+
+def _ways_on(work: Work, loop: Loop, loads: Sequence[int]) -> float:
+    """Places that a step may lead to from one: as far apart, in what loads take, lies what numbers in turn lead to."""
+    code, found = work.code, dict.fromkeys(loads, 1.0)
+    waiting, ways = [*loads], [1.0]
+    while waiting:
+        at = waiting.pop()
+        for use in (use for use in code.readers[at] if use in loop):
+            line = work.sass[use]
+            if use in loads:
+                ways.append(found[at] / line.access_bytes)
+            elif use not in found and line.opcode in LEADING:
+                found[use] = found[at] * factor(line)
+                waiting.append(use)
+    return max(one for one in ways if one < math.inf)
 
 
 def _searched(work: Work) -> Iterator[tuple[Loop, list[int]]]:
@@ -300,8 +326,8 @@ def chains(work: Work) -> Iterator[Candidate]:
     other, although those that it comes through follow the same ones. So links are doubled: each round they lead twice
     as far.
 
-    Fixed: of the rounds stays the binary logarithm, and one that changes nothing, each with a load of a thread's own
-    link, of the one that it leads to, and a store; and a launch, or a meeting of those that have links in common.
+    Fixed: of the rounds stays the binary logarithm, and one that changes nothing, each with a load of the link that a
+    thread's own leads to, which it keeps, and a store; and a launch, or a meeting of those that have links in common.
     """
     keep, forms, longest, doubled = work.all_kept(), checked_forms(work), 0.0, 0.0
     for loop, loads, starts in _led_on(work):
@@ -311,10 +337,10 @@ def chains(work: Work) -> Iterator[Candidate]:
         own = [forms[at].form for at in before if at in forms and forms[at].confirmed]
         follows = len(loads) == 1 and all(one.parameters in links and one.kind == AFFINE for one in own)
         now = rounds(work, loop)
-        each = 3.0 * (1.0 + math.log2(max(2.0, now)))
+        each = 2.0 * (1.0 + math.log2(max(2.0, now)))
         if follows and own and len(own) == len(before) and each < now:
             keep[loop.first : loop.last + 1] = each / now
-            longest, doubled = max(longest, now), max(doubled, each / 3.0)
+            longest, doubled = max(longest, now), max(doubled, each / 2.0)
     if not longest:
         return
     yield Candidate(
