@@ -53,11 +53,14 @@ def one_by_one(work: Work) -> tuple[Array, float, float] | None:
     uses = {at: code.readers[at] for at in np.flatnonzero(loads).tolist()}
     for made in connected(reached(single, onward), code):
         mine = made & single
+        # Bits are taken out of words, or put into them, or both.
         begins = [at for at in mine if mine.isdisjoint(code.sources(at))]
+        ends = [at for at in mine if not (made - mine).isdisjoint(code.readers[at])]
         used = {use for at in made for use in code.readers[at] if ran[use]} - made
         # Neither what a branch tests nor an address is a word that bits are put together in.
         addresses = any(work.sass[use].is_branch or work.sass[use].is_load for use in used)
-        put, whole = float(work.executed[begins].sum()), float(work.executed[list(used)].sum())
+        put = max(float(work.executed[some].sum()) for some in (begins, ends))
+        whole = float(work.executed[list(used)].sum())
         if addresses or put < BYTE * whole or not whole or _added_up(code, made, mine):
             continue
         # A word that is loaded for one of its bits is loaded for eight.

@@ -785,7 +785,7 @@ def test_a_walk_in_a_row_of_ones_own_lies_apart() -> None:
 def test_links_that_threads_follow_from_their_own_place_are_doubled() -> None:
     """Every node's thread walks to its root: what the others have found on the way is theirs, too."""
     said, (launch, came) = found("find_roots_long_chains", "memory_latency"), study("find_roots_long_chains")
-    assert said.saves == pytest.approx(came["doubling"], abs=0.12)
+    assert said.saves == pytest.approx(came["doubling"], abs=0.05)
     # Where a table's buckets begin, or one root for all, no place is a thread's own.
     assert list(chains(work(launch)))
     for other in ("join_probe_linked_chains", "binary_search_one_at_a_time", "huffman_bit_by_bit"):
@@ -840,9 +840,12 @@ def test_remainders_of_what_remainders_left_are_taken_less_often() -> None:
     )
     load, store = "LDG.E R4, desc[UR4][R2.64] ;", "STG.E desc[UR4][R2.64], R4 ;"
     assert chained_remainders(made(load, *remainder, store, "EXIT ;")) is None
-    again = made(load, *remainder, "IADD3 R4, R4, R9, RZ ;", *remainder, store, "EXIT ;")
-    told = chained_remainders(again)
-    assert told is not None and told.tolist()[1:4] == [0.125] * 3
+    # Of what is multiplied in between as many are put off as 32 bits have room for: 65521 times 10000.
+    for between, stays in (("IADD3 R4, R4, R9, RZ ;", 0.125), ("IMAD R4, R4, 0xa, R9 ;", 0.25)):
+        told = chained_remainders(made(load, *remainder, between, *remainder, store, "EXIT ;"))
+        assert told is not None and told.tolist()[1:4] == [stays] * 3
+    unknown = made(load, *remainder, "IMAD R4, R4, R8, R9 ;", *remainder, store, "EXIT ;")
+    assert chained_remainders(unknown) is None
 
 
 def test_the_same_value_beyond_ways_that_no_thread_took_is_computed_once() -> None:

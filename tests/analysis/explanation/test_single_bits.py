@@ -63,11 +63,25 @@ def digits() -> Iterator[str]:
         yield "IMAD R6, R6, 0x4, R7 ;"
 
 
+def noise() -> Iterator[str]:
+    """Four bits are taken out of a word; each further one is made of two before it, and put into another word."""
+    for bit in range(4):
+        yield f"SHF.R.U32.HI R5, RZ, {bit:#x}, R4 ;"
+        yield f"LOP3.LUT R{10 + bit}, R5, 0x1, RZ, 0xc0, !PT ;"
+    yield "IMAD.MOV.U32 R6, RZ, RZ, RZ ;"
+    for bit in range(32):
+        yield f"LOP3.LUT R{10 + bit % 4}, R{10 + bit % 4}, 0x1, R{10 + (bit + 1) % 4}, 0x48, !PT ;"
+        yield "IMAD.SHL.U32 R6, R6, 0x2, RZ ;"
+        yield f"LOP3.LUT R6, R6, 0xfffffffe, R{10 + bit % 4}, 0xe2, !PT ;"
+
+
 def launch(*code: str) -> Work:
     return made(LOAD, *code, STORE, "EXIT ;")
 
 
-@pytest.mark.parametrize("code", [reversed_bits, parity, spread, shift_register, product_of_a_field, digits])
+@pytest.mark.parametrize(
+    "code", [reversed_bits, parity, spread, shift_register, product_of_a_field, digits, noise]
+)
 def test_a_bit_at_a_time_is_eight_at_a_time(code: object) -> None:
     found = launch(*code())  # type: ignore[operator]
     told = one_by_one(found)
