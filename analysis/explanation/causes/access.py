@@ -336,19 +336,17 @@ def _found_first(work: Work, rows: Mask) -> Iterator[tuple[list[int], list[int]]
 
 
 def _indices(work: Work, at: int) -> set[int]:
-    """What the indices that an address is made of were made by, copies left out."""
-    code = work.code
+    """What the indices that an address is made of were made by, copies left out, whoever asks for them."""
+    code, sass = work.code, work.sass
     place = code.of_place(at)
 
     def copies(one: int) -> bool:
-        return work.sass[one].opcode == "MOV" or "MOV" in work.sass[one].modifiers
+        return sass[one].opcode == "MOV" or "MOV" in sass[one].modifiers
 
     def before(one: int) -> list[int]:
-        return (
-            [source for source in code.sources(one) if code.by_data[source]]
-            if one in place or copies(one)
-            else []
-        )
+        names = (name for name in sass[one].reads if name[0] == "R" and (one in place or copies(one)))
+        sources = (source for name in names for source in code.producers(one, name))
+        return [source for source in sources if code.by_data[source] and sass[source].space != "constant"]
 
     return {one for one in reached(place, before) if one not in place and not copies(one)}
 

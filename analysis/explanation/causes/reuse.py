@@ -22,12 +22,12 @@ from gemmprof.analysis.explanation.causes.several_results import (
     share_apart,
 )
 from gemmprof.analysis.explanation.code import address_forms
-from gemmprof.analysis.explanation.code.flow import Loop, reached
+from gemmprof.analysis.explanation.code.flow import EXCHANGES, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
-from gemmprof.analysis.explanation.demands import distinct, footprint
+from gemmprof.analysis.explanation.demands import alike, distinct, footprint
 from gemmprof.analysis.explanation.demands.footprint import AXES, LOADED_AGAIN
 from gemmprof.analysis.explanation.demands.needed import needed
-from gemmprof.analysis.explanation.demands.resources import L1_PASSES
+from gemmprof.analysis.explanation.demands.resources import L1_PASSES, OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import (
@@ -263,6 +263,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
         if one.loops and str(one.name).startswith("('select'")
     }
     keep[list(footprint.serving(work, rows - chosen))] = stays
+    for at, share_left in _made_again(work, rows).items():
+        keep[at] = min(keep[at], share_left)
     loads = work.global_loads
     gone = work.global_sectors * (1.0 - keep)
     again, stored = float(gone[loads].sum()), max(0.0, flows.written - float(gone[~loads].sum()))
@@ -311,24 +313,25 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
     size = sum(one.block * one.width for one in mine)
     if size > MOST_SHARED and any(_both_ways(work, one) for one in mine):
         return
-    if values > wider * footprint.MOST_REGISTERS and size > MOST_SHARED:
+    results = _results_at_once(work, rows)
+    if results or (values > wider * footprint.MOST_REGISTERS and size > MOST_SHARED):
         if all(_begins_with_the_last(work, row) for row in rows):
             return
         at_once = (
-            "A scan can be had in one pass, if each part takes over where the one before it ends (look-back)."
+            f"Its {results} passes ask nothing of one another: one loop makes all of their results."
+            if results
+            else "A scan can be had in one pass, if each part takes over where the one before it ends (look-back)."
             if (work.ran & work.code.in_order)[list(rows)].any()
             else "Sums and largest values can be had in one pass (online)."
         )
         yield Variant(
             "one pass",
-            Fix(keep=keep, latency=waits, resources=fewer),
-            change=(
-                f"Read it in fewer passes: {_again(values, told)}, more than registers or shared memory hold. "
-                f"{at_once}"
-            ),
+            Fix(keep=keep, latency=waits, resources=fewer, registers=max(0, results - 1)),
+            change=f"Read it in fewer passes: {_again(values, told)}. {at_once}",
             plain=True,
+            counted=OF_AN_SM if results else (),
         )
-    elif size <= MOST_SHARED:
+    if size <= MOST_SHARED:
         # The first pass stores each, those behind it load it.
         read = np.zeros(len(keep))
         read[list(rows)] = 1.0
@@ -339,6 +342,51 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
             change=f"Load it once and keep it: {_again(values, told)}. Shared memory holds them between the passes.",
             counted=L1_PASSES,
         )
+
+
+def _made_again(work: Work, rows: set[int]) -> dict[int, float]:
+    """Share that stays of what several loops make alike of nothing but what these loads bring: a pass keeps it in place
+    of what it was made of.
+    """
+    code, forms, numbers = work.code, address_forms.checked_forms(work), dict[object, int]()
+    found, made = dict[int, int](), dict[int, set[int]]()
+
+    def read(at: int, name: str) -> int | None:
+        """What may stand in a register: what was made of the loads, or the same wherever it is looked at."""
+        several, values = code.producers(at, name), address_forms.values_of(work)
+        if any(code.by_loads[one] and one not in found for one in several):
+            return None
+        each = (found[one] if one in found else values.after(one, name).key for one in several)
+        return numbers.setdefault(tuple(each), len(numbers))
+
+    for at in np.flatnonzero(work.ran & code.by_loads).tolist():
+        line = work.sass[at]
+        parts: list[object]
+        if at in rows and at in forms:
+            parts = [forms[at].form.parameters, address_forms.constant(forms[at].form), line.full]
+        elif line.space or not line.writes or line.opcode in EXCHANGES:
+            continue
+        else:
+            each = [one for name in line.reads if (one := read(at, name)) is not None]
+            if len(each) < len(line.reads):
+                continue
+            # Factors and terms stand in any order.
+            told = sorted(alike.REGISTER.sub("", one) for one in (line.when, *line.operands))
+            parts = [line.full, *told, *sorted(each)]
+        found[at] = numbers.setdefault(tuple(parts), len(numbers))
+        made.setdefault(found[at], set()).add(at)
+    several = ((group, {code.loop_of(at) for at in group}) for group in made.values())
+    return {at: 1.0 / len(loops) for group, loops in several for at in group - rows if len(group) == len(loops)}
+
+
+def _results_at_once(work: Work, rows: set[int]) -> int:
+    """Rounds of the loop around these loads' own that go through the same with nothing of what came of the last one, as
+    far as registers hold a result of each; 0 where that is not so.
+    """
+    around = {work.code.loops_around[row][1:2] for row in rows}
+    times = {round(footprint.rounds(work, loop)) for outer in around for loop in outer}
+    alone = () not in around and not any(_begins_with_the_last(work, row) for row in rows)
+    return max(times) if alone and max(times) <= footprint.MOST_REGISTERS else 0
 
 
 def _begins_with_the_last(work: Work, row: int) -> bool:

@@ -36,7 +36,7 @@ from gemmprof.analysis.opcodes import Sass
 
 ALL_ROUNDS = 256  # that are followed, of all loops around an instruction
 EDGE_WAYS = 0.1  # executions of a way, for each of another's, up to which it is an edge's
-_REGISTER = re.compile(r"(?<![\w.])U?[RP]\d+")
+REGISTER = re.compile(r"(?<![\w.])U?[RP]\d+")
 
 
 @once
@@ -86,7 +86,7 @@ def _signature(line: Sass) -> Labels:
     results = 1 + sum((one in line.writes and one[0] == "P") or one == "PT" for one in line.operands[1:2])
     names: dict[str, str] = {}
     read = ", ".join(line.operands[results:])
-    return label((line.full, _REGISTER.sub(lambda one: names.setdefault(one[0], f"r{len(names)}"), read)))
+    return label((line.full, REGISTER.sub(lambda one: names.setdefault(one[0], f"r{len(names)}"), read)))
 
 
 def _holds_numbers(register: str) -> bool:
