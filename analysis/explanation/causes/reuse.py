@@ -376,7 +376,9 @@ def _made_again(work: Work, rows: set[int]) -> dict[int, float]:
         found[at] = numbers.setdefault(tuple(parts), len(numbers))
         made.setdefault(found[at], set()).add(at)
     several = ((group, {code.loop_of(at) for at in group}) for group in made.values())
-    return {at: 1.0 / len(loops) for group, loops in several for at in group - rows if len(group) == len(loops)}
+    return {
+        at: 1.0 / len(loops) for group, loops in several for at in group - rows if len(group) == len(loops)
+    }
 
 
 def _results_at_once(work: Work, rows: set[int]) -> int:

@@ -184,14 +184,25 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     used = {one for at in np.flatnonzero(loads).tolist() for one in readers[at]}
     for at in np.flatnonzero(beside).tolist():
         beside[at] = not used.isdisjoint(readers[at])
-    variants = _results_of_a_tile(work, loads)
+    known = _of_one_tile(work, loads)
+    variants = [replace(one, change="") for one in more_outputs(work, known, "shared")] if known else []
     passes, everything = float(work.shared_ideal[loads].sum()), float(work.data_passes.sum())
     busy = max(work.loads[key].share for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
     if share(passes, everything) >= 0.4 and busy * work.imbalance >= latency.QUIET:
-        keep = np.where(loads | beside, STAYS, 1.0)
-        left = float(np.where(loads, STAYS, 1.0) @ work.data_passes)
-        fix = Fix(keep=keep, resources={"l1_data": share(left, everything)})
-        variants.append(Variant("twice the tile of a thread", fix, counted=L1_PASSES))
+        square = _of_a_square(work, known)
+        stays = min(STAYS, square)
+        left = float(np.where(loads, stays, 1.0) @ work.data_passes)
+        fix = Fix(
+            keep=np.where(loads | beside, stays, 1.0),
+            resources={"l1_data": share(left, everything)},
+            registers=footprint.OUTPUTS**2 - 1 if square < STAYS else 0,
+        )
+        name = (
+            f"{footprint.OUTPUTS} x {footprint.OUTPUTS} results a thread"
+            if square < STAYS
+            else "twice the tile of a thread"
+        )
+        variants.append(Variant(name, fix, counted=L1_PASSES))
     if not variants:
         return
     each = footprint.uses(work, np.flatnonzero(loads & work.ran).tolist())
@@ -211,9 +222,9 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _results_of_a_tile(work: Work, loads: Mask) -> list[Variant]:
-    """Results a thread of what neighbours read of one tile, where it is known what they read, and that nobody makes it
-    out of the tile itself, as a scan's steps do.
+def _of_one_tile(work: Work, loads: Mask) -> list[footprint.Reuse]:
+    """What neighbours read of one tile, where it is known what they read, and that nobody makes it out of the tile
+    itself, as a scan's steps do.
     """
     if compiled_by_triton(work):
         return []  # which thread has which result its layouts tell
@@ -223,9 +234,20 @@ def _results_of_a_tile(work: Work, loads: Mask) -> list[Variant]:
         work.sass[at].is_store and work.sass[at].space == "shared" and work.executed[at]
         for at in reached(rows, work.code.readers.__getitem__)
     )
-    if exchanged or not 2.0 * float(work.executed[rows].sum()) > float(work.executed[loads].sum()):
-        return []
-    return [replace(one, change="") for one in more_outputs(work, known, "shared")]
+    most = 2.0 * float(work.executed[rows].sum()) > float(work.executed[loads].sum())
+    return known if most and not exchanged else []
+
+
+def _of_a_square(work: Work, known: Sequence[footprint.Reuse]) -> float:
+    """Share of the loads of a tile that stays where a thread has several results along both axes of a block, as of a
+    product: each row and column serves all of them.
+    """
+    launch, square = work.profile.launch, footprint.OUTPUTS**2
+    if not known or min(launch.block[:2]) < footprint.OUTPUTS or launch.blocks < square * work.sms:
+        return 1.0
+    asked = footprint.OUTPUTS * sum(one.thread for one in known)
+    along = (sum(one.of_results(axis) for one in known) / asked for axis in footprint.AXES[:2])
+    return max(1.0 / square, sum(along) - 1.0)
 
 
 def _own_strips(work: Work) -> Candidate | None:
