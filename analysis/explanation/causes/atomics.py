@@ -21,7 +21,14 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
-from gemmprof.analysis.explanation.demands.footprint import AXES, WORD, distinct, distinct_along, met_in_block
+from gemmprof.analysis.explanation.demands.footprint import (
+    AXES,
+    WORD,
+    distinct,
+    distinct_along,
+    met_in_block,
+    rounds,
+)
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, LAUNCHING
 from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
@@ -363,17 +370,26 @@ def _in_copies(work: Work, atomics: Mask) -> float:
 
 
 def _windows(work: Work, atomics: Mask) -> int:
-    """Stretches of words that belong to a place in the grid, to which threads add what they look up; 1 if none do."""
+    """Stretches of words that belong to a place in the grid, or a round of a loop, to which threads add what they look
+    up; 1 if none do.
+    """
     forms = [one.form for at, one in checked_forms(work).items() if atomics[at]]
-    if len(forms) < np.count_nonzero(atomics):
+    if not forms or len(forms) < np.count_nonzero(atomics):
         return 1
-    own = set(AXES)
+    own = list[set[tuple[str, object]]]()
     for form in forms:
         computed = [product for product in form.address.terms if not any(one.looked_up for one in product)]
         if len(computed) == len(form.address.terms):
             return 1  # which places it goes to is known
-        own &= {one.name for product in computed for one in product if one.kind == "block"}
-    return prod(often for axis, often in zip(AXES, work.profile.launch.grid, strict=True) if axis in own)
+        own.append({(one.kind, one.name) for product in computed for one in product})
+    common = set.intersection(*own)
+    loops = [rounds(work, loop) for loop in work.code.loops if ("trip", loop.first) in common]
+    # Of a loop that is unrolled, each form has its own of what its rounds take together.
+    windows = prod(loops) * (len({constant(form) for form in forms}) if loops else 1)
+    blocks = (
+        size for axis, size in zip(AXES, work.profile.launch.grid, strict=True) if ("block", axis) in common
+    )
+    return round(windows * prod(blocks))
 
 
 def _drawn_from(work: Work, atomics: Mask, most: float) -> float:
