@@ -21,7 +21,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     serving,
     uses,
 )
-from gemmprof.analysis.explanation.demands.resources import FMA, FP64, OF_AN_SM
+from gemmprof.analysis.explanation.demands.resources import ALU, FMA, FP64, OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import Fix, held_meanwhile
 from gemmprof.analysis.explanation.demands.traffic import Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import (
@@ -37,6 +37,13 @@ from gemmprof.analysis.opcodes import info
 from gemmprof.gpu.arch import WARP
 
 HARDLY = 0.01  # share of the instructions up to which loads are not what is done again, but all that stands around them
+PICK = (
+    "LOP3",
+    "SHF",
+    "PRMT",
+    "I2F",
+    "I2FP",
+)  # instructions that take a byte out of a word as easily as alone
 OWN_RESULTS = 0.5  # share of the lanes that store, below which a warp's lanes have results together
 
 
@@ -62,9 +69,15 @@ def more_outputs(work: Work, known: Sequence[Reuse], space: str = "global") -> I
         keep[list(one.rows)] = one.of_results(axis) / (OUTPUTS * one.thread)
     if _used_by_several(work, keep):
         return
-    waits, passes = first_waits(work, keep), 0.0
+    waits, passes, picked = first_waits(work, keep), 0.0, 0.0
     for one, few in zip(known, words, strict=True):
         mine = list(one.rows)
+        if few < one.of_results(axis):
+            # Bytes are picked out of words, once for all results that want them, unless what reads them does that.
+            asked = [
+                at for at in mine if any(work.sass[use].opcode not in PICK for use in work.code.readers[at])
+            ]
+            picked += float((keep * work.executed)[asked].sum())
         keep[mine] = few / (OUTPUTS * one.thread)
         # Lanes lie further apart then.
         passes += (one.spread.get(axis, 1.0) - 1.0) * float((keep * work.data_passes)[mine].sum())
@@ -84,6 +97,7 @@ def more_outputs(work: Work, known: Sequence[Reuse], space: str = "global") -> I
         keep=keep,
         latency=waits,
         resources=resources,
+        instructions={ALU: picked},
         passes=passes,
         registers=_registers(work, known, axis),
         shared_bytes=round(size),
