@@ -517,6 +517,12 @@ def test_rows_of_targets_are_counted_where_a_loop_walks_along_them() -> None:
     assert one.fix.resources["block_launch"] == pytest.approx(0.5, abs=0.01)
 
 
+def test_rounds_of_a_loop_update_windows_of_their_own() -> None:
+    """Votes for lines: each angle has its own counters, which shared memory holds; all angles' it does not."""
+    said = found("lines_voted_for_in_global_memory", "global_atomics")
+    assert said.saves == pytest.approx(study("lines_voted_for_in_global_memory")[1]["angle"], abs=0.1)
+
+
 def test_targets_that_l2_keeps_are_nobodys() -> None:
     """Nothing of them reaches memory, so that nothing tells how many they are (and who owned none ran no warp)."""
     launch = work(study("triton_style_matrices_32_programs", "parts")[0])
