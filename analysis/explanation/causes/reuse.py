@@ -57,19 +57,19 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
 
     What is loaded again is counted from the addresses, where those of most loads are known. Fixed, one of these: what a
     thread loads again in another pass is kept, in registers (their loop unrolled, so that its loads are under way
-    together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several;
-    what it stores again and again where no other thread loads or stores is stored once, and not loaded behind that; a
-    thread computes four results, of neighbours (whose lanes lie further apart then) or of those far apart that differ
-    in one dimension, and loads (bytes by words), addresses, loop and blocks are as many as these need together, what
-    several of them make of that alike is made once (a search that a warp's lanes walk together, too), and all other
-    arithmetic takes its time, unless a thread has that many results of most values already; a block loads what differs
-    once and reads shared memory, with the stores, passes, barriers and waits of that. Loads that stay are those that L1
-    had not, and wait as long. Loads whose address does not change in a loop leave it. What all blocks along an axis of
-    the grid load and compute alike, a block does once for four of them, whose results its registers hold. Blocks of a
-    product on tensor cores that load the same operand are one, as far as rows of its tile are padding, or until each
-    warp has rows of its own, so that warps exchange nothing (`wgmma`), or as long as registers hold their sums. Rounds
-    of a loop of whose products a mask throws all away are left out. What only threads that pass a test need is loaded
-    behind it, the terms of a condition one after the other.
+    together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several,
+    with what each pass makes alike of it; what it stores again and again where no other thread loads or stores is
+    stored once, and not loaded behind that; a thread computes four results, of neighbours (whose lanes lie further
+    apart then) or of those far apart that differ in one dimension, and loads (bytes by words), addresses, loop and
+    blocks are as many as these need together, what several of them make of that alike is made once (a search that a
+    warp's lanes walk together, too), and all other arithmetic takes its time, unless a thread has that many results of
+    most values already; a block loads what differs once and reads shared memory, with the stores, passes, barriers and
+    waits of that. Loads that stay are those that L1 had not, and wait as long. Loads whose address does not change in a
+    loop leave it. What all blocks along an axis of the grid load and compute alike, a block does once for four of them,
+    whose results its registers hold. Blocks of a product on tensor cores that load the same operand are one, as far as
+    rows of its tile are padding, or until each warp has rows of its own, so that warps exchange nothing (`wgmma`), or
+    as long as registers hold their sums. Rounds of a loop of whose products a mask throws all away are left out. What
+    only threads that pass a test need is loaded behind it, the terms of a condition one after the other.
     """
     flows = traffic(work)
     loads = work.global_loads & work.ran & ~work.code.chased  # a list's next place is nowhere else

@@ -152,8 +152,9 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     Fixed: where it is known what neighbours read of a tile, a thread computes four results, and loads what they need
     together, as of global memory (`redundant_loads`); the tile is as many times as large. Where shared loads without
     conflicts, look-ups excluded, keep the data stage busy, half of them stay, as of a tile in registers that is twice
-    as long and twice as wide, and of what is loaded from constant memory to be used with them. What a thread stores and
-    loads there alone is in its registers, and its bytes are free.
+    as long and twice as wide, a quarter where neighbours along both axes of a block are known to read the same and a
+    thread has four results along each, and of what is loaded from constant memory to be used with them. What a thread
+    stores and loads there alone is in its registers, and its bytes are free.
     """
     if "l1_data" not in work.loads:
         return
