@@ -345,8 +345,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
 
 
 def _made_again(work: Work, rows: set[int]) -> dict[int, float]:
-    """Share that stays of what several loops make alike of nothing but what these loads bring: a pass keeps it in place
-    of what it was made of.
+    """Share that stays of what is made alike, again and again, of nothing but what these loads bring: kept in place of
+    what it was made of.
     """
     code, forms, numbers = work.code, address_forms.checked_forms(work), dict[object, int]()
     found, made = dict[int, int](), dict[int, set[int]]()
@@ -375,10 +375,10 @@ def _made_again(work: Work, rows: set[int]) -> dict[int, float]:
             parts = [line.full, *told, *sorted(each)]
         found[at] = numbers.setdefault(tuple(parts), len(numbers))
         made.setdefault(found[at], set()).add(at)
-    several = ((group, {code.loop_of(at) for at in group}) for group in made.values())
-    return {
-        at: 1.0 / len(loops) for group, loops in several for at in group - rows if len(group) == len(loops)
+    often = {
+        at: work.executed[list(group)] for group in made.values() for at in group - rows if len(group) > 1
     }
+    return {at: float(each.max() / each.sum()) for at, each in often.items()}
 
 
 def _results_at_once(work: Work, rows: set[int]) -> int:

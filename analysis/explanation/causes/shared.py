@@ -243,12 +243,21 @@ def _of_a_square(work: Work, known: Sequence[footprint.Reuse]) -> float:
     """Share of the loads of a tile that stays where a thread has several results along both axes of a block, as of a
     product: each row and column serves all of them.
     """
-    launch, square = work.profile.launch, footprint.OUTPUTS**2
-    if not known or min(launch.block[:2]) < footprint.OUTPUTS or launch.blocks < square * work.sms:
+    launch, outputs = work.profile.launch, footprint.OUTPUTS
+    if not known or launch.blocks < outputs**2 * work.sms:
         return 1.0
-    asked = footprint.OUTPUTS * sum(one.thread for one in known)
-    along = (sum(one.of_results(axis) for one in known) / asked for axis in footprint.AXES[:2])
-    return max(1.0 / square, sum(along) - 1.0)
+    threads, each = launch.threads_per_block, sum(one.thread for one in known)
+    along = {
+        axis: sum(one.of_results(axis) for one in known) / (outputs * each) for axis in footprint.AXES[:2]
+    }
+    if launch.block[1] == 1:
+        # A block that shares out its threads itself: what differs along them comes again in other rows of the tile.
+        apart = share(along["x"] - 1.0 / outputs, 1.0 - 1.0 / outputs)
+        again = share(apart * threads * each, sum(one.block for one in known))
+        along["y"] = 1.0 - apart * (1.0 - 1.0 / outputs) if again >= outputs else 1.0
+    elif min(launch.block[:2]) < outputs:
+        return 1.0
+    return max(1.0 / outputs**2, sum(along.values()) - 1.0)
 
 
 def _own_strips(work: Work) -> Candidate | None:
