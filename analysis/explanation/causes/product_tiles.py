@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import re
 from collections.abc import Collection, Iterator
 from itertools import product
@@ -16,7 +17,7 @@ from gemmprof.analysis.explanation.causes.access import added_up
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
-from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
+from gemmprof.analysis.explanation.demands.distinct import evaluations, own_of_warps, same_along
 from gemmprof.analysis.explanation.demands.footprint import (
     AXES,
     arrays,
@@ -45,10 +46,11 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     """A block for several that load the same operand, where its tile has padding or fewer rows than its warps need.
 
     Fixed: what is loaded alike is loaded once for all of them, with all that is done for each tile: addresses, loops,
-    meetings, exchanges between warps. What is computed of each element of the products stays, but padding does not.
+    meetings, exchanges between warps. What is computed of each element of the products stays, but padding does not, nor
+    what all warps of a block compute alike.
     With rows for a warp group the products are wgmma's, which reads its operands from shared memory.
     """
-    macs = work.executed * tensor.mma_macs(work)
+    macs = _macs(work)
     # Beyond Triton tensor cores are another kernel, not another call.
     forms = checked_forms(work) if macs.any() or owner_of(work.profile).key == "triton" else {}
     for axis, blocks in enumerate(work.profile.launch.grid if forms else ()):
@@ -63,6 +65,9 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         wanted = rows // filled if filled < rows else int(tensor.MMA_ROWS) * work.warps_of_block // rows
         # As many blocks are left as there are SMs.
         several = max(1, min(wanted, blocks, int(work.profile.launch.blocks / work.sms)))
+        if prod(work.profile.launch.grid[:axis]) == 1 and flows.dram_read:
+            # Blocks that follow one another find in L2 what they share: DRAM delivers it once for each such group.
+            several = min(several, math.ceil(work.global_sectors[list(alike)].sum() / flows.dram_read))
         while any(distinct_along(work, one, axis, several) > 1 / several for one in alike.values()):
             several -= 1
         if several < 2:
@@ -70,7 +75,13 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         tall = filled == rows and several * rows >= WGMMA_ROWS
         by_group = next((one.fix for one in tensor.warp_level_mma(work, taller=True)), None) if tall else None
         computed = work.where(lambda line: line.instruction_class in COMPUTING or line.opcode == "LDSM")
-        keep = np.maximum(own, np.where(computed & (filled == rows), 1.0, 1.0 / several))
+        # What is chosen by, or counted of, each product's result is no less either.
+        of_products = reached(np.flatnonzero(macs > 0.0).tolist(), work.code.readers.__getitem__)
+        computed[[at for at in of_products if not work.sass[at].space and work.sass[at].opcode != "SHFL"]] = (
+            True
+        )
+        keep = np.where(computed & (filled == rows), own_of_warps(work), own)
+        keep = np.maximum(keep, 1.0 / several)
         yield Variant(
             f"rows of {several} blocks along {AXES[axis]} in one",
             _joined(work, flows, keep, several, filled < rows, by_group),
@@ -178,6 +189,11 @@ def _registers_of_sums(work: Work) -> int:
     return sum(sums.values())
 
 
+def _macs(work: Work) -> Array:
+    """Multiply-adds on tensor cores by instruction, those once that all warps of a block do alike."""
+    return work.executed * tensor.mma_macs(work) * own_of_warps(work)
+
+
 def _loads(work: Work) -> Mask:
     return work.ran & work.global_fetches
 
@@ -264,8 +280,8 @@ def _joined(
     part = larger / several
     if by_group is not None and by_group.keep is not None:
         keep = np.where(by_group.keep < 1.0, by_group.keep, keep)
-    passes, macs = work.data_passes, float(work.executed @ tensor.mma_macs(work))
-    left = float(passes @ keep) + (tensor.WGMMA_PASSES * macs if by_group else 0.0)
+    passes = work.data_passes
+    left = float(passes @ keep) + (tensor.WGMMA_PASSES * float(_macs(work).sum()) if by_group else 0.0)
     missed = min(flows.missed, float((work.global_sectors * keep)[_loads(work)].sum()))
     most = work.launched_warps * part / work.sms
     resources = {**(by_group.resources if by_group else {}), **flows.factors(missed, flows.written)}

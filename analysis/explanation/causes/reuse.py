@@ -542,11 +542,12 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     flows = traffic(work)
     records = as_records(work)
     accessible = work.number(metrics.ACCESSIBLE_BYTES)
-    allocated = accessible / SECTOR if accessible else None
+    allocated = accessible / SECTOR - _only_written(work, flows) if accessible else None
     found, l2 = None, work.profile.device.l2_bytes
-    # What a request touches beyond its bytes is fetched again because of that (`uncoalesced_access`).
+    # What a request touches beyond its bytes is fetched again because of that (`uncoalesced_access`), unless L1 had it.
     loads = work.global_loads
-    wasted = max(1.0, share(work.global_sectors[loads].sum(), work.global_ideal[loads].sum()))
+    fetched = min(float(work.global_sectors[loads].sum()), flows.missed)
+    wasted = max(1.0, share(fetched, work.global_ideal[loads].sum()))
     in_order = _in_order(work, flows)
     there = allocated or np.inf
     # Blocks that share what they load find some of it in L2, whatever their order: else nobody had it. What a thread
@@ -572,6 +573,21 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         yield found
     elif records is not None:
         yield replace(records, cause="cache_locality")
+
+
+def _only_written(work: Work, flows: Traffic) -> float:
+    """Sectors that the launch stores and does not load; 0 where nobody knows all places of its arrays."""
+    if work.program is None:
+        return 0.0
+    forms, there = (
+        address_forms.checked_forms(work),
+        work.ran & work.where(lambda line: line.space == "global"),
+    )
+    arrays = {at: forms[at].form.parameters if at in forms else None for at in np.flatnonzero(there).tolist()}
+    read = {array for at, array in arrays.items() if not work.sass[at].is_store or work.sass[at].is_atomic}
+    apart = [at for at, array in arrays.items() if array not in read]
+    known = all(arrays.values())
+    return min(flows.dram_written, float(work.global_sectors[apart].sum())) if known else 0.0
 
 
 def _in_order(work: Work, flows: Traffic) -> float:

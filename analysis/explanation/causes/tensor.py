@@ -16,6 +16,7 @@ from gemmprof.analysis.explanation.causes.access import WIDE
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.latency import LINE
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
+from gemmprof.analysis.explanation.demands.distinct import own_of_warps
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -357,10 +358,13 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
     fragments &= work.executed > 0.2 * float(work.executed[rows].max())
     fast = "wgmma" if work.profile.device.compute_capability < (10, 0) else "tcgen05.mma"
     keep, passes = np.where(fragments, 0.0, 1.0), work.data_passes
-    keep[rows] = WGMMA_ISSUES
-    left = float(passes[~fragments].sum()) + WGMMA_PASSES * total
+    # In Triton, where tiles have no rows for all warps, these do some alike.
+    own = own_of_warps(work) if taller else np.ones_like(keep)
+    keep[rows] = WGMMA_ISSUES * own[rows]
+    mine = float((macs * own * work.executed)[rows].sum())
+    left = float(passes[~fragments].sum()) + WGMMA_PASSES * mine
     resources = dict.fromkeys(BELOW_L1, 1.0)
-    resources |= {TENSOR: before / after, "l1_data": share(left, passes.sum()) if passes.any() else 1.0}
+    resources |= {TENSOR: before / after * share(mine, total), "l1_data": share(left, passes.sum()) or 1.0}
     fix = Fix(keep=keep, resources=resources)
     yield Candidate(
         cause="warp_level_mma",

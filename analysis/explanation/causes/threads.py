@@ -718,9 +718,8 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     loads = work.global_loads & ran & evaluations(work).by_thread
     known = [one for one in arrays(work) if loads[list(one.rows)].any()]
     exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
-    looping = any(ran[loop.first] for loop in work.code.loops)
     unknown = loads.sum() > loads[[row for one in known for row in one.rows]].sum()
-    if looping or unknown or not known or not exchanges.any():
+    if unknown or not known or not exchanges.any():
         return
     # Where the data tell which lanes have a sum, runs of any length share a warp, and no row does.
     stores = ran & work.where(lambda line: (line.is_store or line.is_atomic) and line.space != "shared")

@@ -195,6 +195,12 @@ def results_of_a_lane(work: Work, side_by_side: bool) -> Array:
 
 
 @once
+def own_of_warps(work: Work) -> Array:
+    """Share of a block's warps whose results of each instruction differ: what all of them do alike one would do."""
+    return np.minimum(1.0, results_of_a_lane(work, side_by_side=False) / work.warps_of_block)
+
+
+@once
 def shared_by_neighbours(work: Work) -> Array:
     """The same, of what a thread that does the work of several neighbours does once: a loop that these leave when their
     own data say so (a root that is near enough, the end of a list) it walks for each of them, and a way around that
