@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 import re
 from collections.abc import Collection, Iterator
 from itertools import product
@@ -65,9 +64,10 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         wanted = rows // filled if filled < rows else int(tensor.MMA_ROWS) * work.warps_of_block // rows
         # As many blocks are left as there are SMs.
         several = max(1, min(wanted, blocks, int(work.profile.launch.blocks / work.sms)))
-        if prod(work.profile.launch.grid[:axis]) == 1 and flows.dram_read:
-            # Blocks that follow one another find in L2 what they share: DRAM delivers it once for each such group.
-            several = min(several, math.ceil(work.global_sectors[list(alike)].sum() / flows.dram_read))
+        if prod(work.profile.launch.grid[:axis]) == 1:
+            asked = float(work.global_sectors[list(alike)].sum())
+            of_all = float(work.global_sectors[_loads(work)].sum())
+            several = int(min(several, flows.sharing(asked, of_all - asked)))
         while any(distinct_along(work, one, axis, several) > 1 / several for one in alike.values()):
             several -= 1
         if several < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,6 +43,13 @@ class Traffic:
     def l2(self) -> float:
         """Between L1 and L2."""
         return self.missed + self.written + self.atomics
+
+    def sharing(self, shared: float, own: float) -> float:
+        """Blocks side by side that load the same, at most, by the sectors that all blocks ask for: such a group finds
+        in L2 what it shares, so that DRAM delivers it once for each, beside what blocks have for themselves.
+        """
+        once = self.dram_read - own
+        return math.ceil(shared / once) if once > 0.0 else math.inf
 
     def factors(
         self,
