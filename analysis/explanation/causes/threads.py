@@ -731,6 +731,12 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     threads = work.warps_of_block * WARP if meets.any() else WARP
     lengths = [one.block if meets.any() else one.warp for one in known]
     elements = max(lengths)
+    # Rounds on more than the row in shared memory are on what its threads made of it, each of them something.
+    looping = any(ran[loop.first] for loop in work.code.loops)
+    if looping and work.shared_bytes > sum(
+        length * one.width for one, length in zip(known, lengths, strict=True)
+    ):
+        return
     forms = {row: one.form for row, one in address_forms.checked_forms(work).items()}
     wanted = [
         length * one.width / max(one.width, min(_vector_of_a_row(forms[row], threads) for row in one.rows))
