@@ -1881,7 +1881,7 @@ def test_codes_of_a_byte_are_rows_of_a_tile_too() -> None:
 def test_what_dram_delivers_once_l2_takes_in_once(name: str) -> None:
     """Programs and frames in an order that stays in L2: L2 is busy for half as long and less, as was measured, too."""
     side = {"triton_cost_volume_shifts_last": "shifts_first", "film_mean_frame_by_frame": "order"}[name]
-    assert found(name, "cache_locality").saves == pytest.approx(study(name)[1][side], abs=0.08)
+    assert found(name, "cache_locality").saves == pytest.approx(study(name)[1][side], abs=0.1)
 
 
 def test_what_finds_places_of_look_ups_is_no_one_s_but_an_element_s() -> None:
