@@ -191,7 +191,7 @@ def _registers_of_sums(work: Work) -> int:
 
 def _macs(work: Work) -> Array:
     """Multiply-adds on tensor cores by instruction, those once that all warps of a block do alike."""
-    return work.executed * tensor.mma_macs(work) * own_of_warps(work)
+    return np.asarray(work.executed * tensor.mma_macs(work) * own_of_warps(work))
 
 
 def _loads(work: Work) -> Mask:
