@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.code.live import live_registers, live_results
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike, results_of_a_lane
 from gemmprof.analysis.explanation.demands.footprint import WORD, rounds, serving
-from gemmprof.analysis.explanation.demands.resources import ALU, LSU
+from gemmprof.analysis.explanation.demands.resources import ALU, LSU, WARPS_OF_A_BLOCK
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, specialised
@@ -30,7 +30,6 @@ from gemmprof.model import Evidence
 
 # Of a block for each lane of a warp, but for those at its rim, up to which registers hold them.
 MOST_VALUES = 32
-WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
 # Instructions beside one for each shuffle where a warp stores its sum, and one reads them all.
 EXCHANGE = 4.0

@@ -56,7 +56,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     """Each byte loaded once, into registers or shared memory.
 
     What is loaded again is counted from the addresses, where those of most loads are known. Fixed, one of these: what a
-    thread loads again in another pass is kept, in registers (their loop unrolled, so that its loads are under way
+    thread loads, and makes of it, again in the next rounds of its loop (a window that moves on) it keeps; what it loads
+    again in another pass is kept, in registers (their loop unrolled, so that its loads are under way
     together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several,
     with what each pass makes alike of it; what it stores again and again where no other thread loads or stores is
     stored once, and not loaded behind that; a thread computes four results, of neighbours (whose lanes lie further
@@ -82,6 +83,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     counted[[row for one in known for row in one.rows]] = True
     known = [one for one in known if not invariant[list(one.rows)].all()]
     told = share(work.executed[counted].sum(), work.executed[loads].sum()) >= MOST_LOADS
+    moving = [*_kept_from_round_to_round(work, known)] if told else []
     if owner_of(work.profile).key == "triton":
         known = [_as_tiles_share(work, one) for one in known]
     variants, passes = list[Variant](), list[Variant]()
@@ -98,7 +100,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
             )
         )
     if told:
-        passes += _kept_by_the_thread(work, known, flows)
+        passes += [*_kept_by_the_thread(work, known, flows), *moving]
         if invariant.any():
             passes = [replace(one, fix=one.fix.together(variants[0].fix)) for one in passes]
         variants += [*passes, *more_outputs(work, known), *_tile(work, known)]
@@ -389,6 +391,44 @@ def _results_at_once(work: Work, rows: set[int]) -> int:
     times = {round(footprint.rounds(work, loop)) for outer in around for loop in outer}
     alone = () not in around and not any(_begins_with_the_last(work, row) for row in rows)
     return max(times) if alone and max(times) <= footprint.MOST_REGISTERS else 0
+
+
+def _kept_from_round_to_round(work: Work, known: Sequence[footprint.Reuse]) -> Iterator[Variant]:
+    """What a window that moves on from round to round loads and makes again a thread keeps, while it is in sight."""
+    forms, around = address_forms.checked_forms(work), work.code.loops_around
+
+    def moves_on(row: int) -> bool:
+        """By the number of the round alone: what tests choose no register is named by."""
+        led = [
+            one
+            for one in forms[row].form.address.symbols
+            if around[row] and around[row][-1].first in one.loops
+        ]
+        return bool(led) and all(one.kind == "trip" for one in led)
+
+    again = {row for one in known if one.thread < LOADED_AGAIN * one.asked for row in one.rows} & forms.keys()
+    rows = tuple(sorted(filter(moves_on, again)))
+    if not rows:
+        return
+    keep, values = alike.once_in_all_rounds(work, rows)
+    stays = share(work.executed[list(rows)] @ keep[list(rows)], work.executed[list(rows)].sum())
+    if stays > LOADED_AGAIN or values > footprint.MOST_REGISTERS:
+        return
+    keep[list(footprint.serving(work, {*rows}))] = stays
+    yield Variant(
+        f"kept from round to round, {values:.0f} values a thread",
+        Fix(
+            keep=keep,
+            latency=first_waits(work, keep),
+            resources=dict.fromkeys(BELOW_L1, 1.0),
+            registers=round(values),
+        ),
+        change=(
+            f"Keep what the next rounds of the loop come to again, in {values:.0f} registers: "
+            f"{100.0 * (1.0 - stays):.0f} % of a round's loads, and what is made of them, an earlier round had."
+        ),
+        counted=OF_AN_SM,
+    )
 
 
 def _begins_with_the_last(work: Work, row: int) -> bool:

@@ -23,7 +23,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
     ways_around,
 )
 from gemmprof.analysis.explanation.demands.footprint import arrays, looked_up_apart, rounds, serving
-from gemmprof.analysis.explanation.demands.resources import FULL, L1_PASSES, TENSOR
+from gemmprof.analysis.explanation.demands.resources import FULL, L1_PASSES, TENSOR, WARPS_OF_A_BLOCK
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, share, tensor_copies
@@ -943,8 +943,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         fix, gone = Fix(warps=smaller / now), 1.0 - now / smaller
         yield from _lifted(work, "blocks cut", resident, fix, how, SPECIFIC, gone)
     elif binding:
-        # Blocks that are larger by what the limit on their number leaves empty are fewer by as much.
-        resources = {"block_launch": now / then} if larger else {}
+        # Blocks that are larger, by what the limit on their number leaves empty or more, are fewer by as much.
+        resources = {"block_launch": min(now / then, each / WARPS_OF_A_BLOCK)} if larger else {}
         # What shared memory no longer takes, L1 has for its lines.
         now_bytes, then_bytes = latency.l1_bytes(work), latency.l1_bytes(work, shared=8192.0)
         if "shared_memory" in binding and now_bytes and then_bytes:

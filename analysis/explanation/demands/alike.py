@@ -20,6 +20,8 @@ from gemmprof.analysis.explanation.code.flow import EXCHANGES, Loop
 from gemmprof.analysis.explanation.code.symbolic import Threads, Value
 from gemmprof.analysis.explanation.demands.distinct import deciding
 from gemmprof.analysis.explanation.demands.footprint import (
+    FEW,
+    LOADED_AGAIN,
     MOST_ROUNDS,
     OUTPUTS,
     STRETCH,
@@ -29,6 +31,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     mixed,
     neighbours,
     numbers_in,
+    own_block,
     rounds,
 )
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
@@ -50,34 +53,52 @@ def once_for_all(work: Work, rows: Sequence[int], axis: str) -> Array:
     found = _Neighbours(work, rows, *points).found
     several = {at: labels for at, labels in found.items() if labels is not None}
     if several:
-        keep[list(several)] = _shares([*several.values()], len(points[1]))
+        flat = (
+            np.broadcast_to(one.reshape(len(one), -1), (len(points[1]), one[0].size))
+            for one in several.values()
+        )
+        keep[list(several)] = _shares([one.reshape(-1, OUTPUTS, one.shape[1]) for one in flat])
     turns = work.ran & work.where(lambda line: line.is_branch and bool(line.guard))
     for at in np.flatnonzero(turns).tolist():
         keep[at] = keep[list(work.code.sources(at))].max(initial=0.0) or 1.0
     return keep
 
 
-def _shares(labels: Sequence[Labels], points: int) -> list[float]:
-    """Of each instruction's values the share that stays, where each label of a group of neighbours is made once."""
-    groups = points // OUTPUTS
-    salt = mixed(label("group"), np.arange(groups, dtype=np.uint64))[:, None, None]
-    flat = (np.broadcast_to(one.reshape(len(one), -1), (points, one[0].size)) for one in labels)
-    each = [one.reshape(groups, OUTPUTS, -1) ^ salt for one in flat]
-    every = np.concatenate([one.ravel() for one in each])
+@once
+def once_in_all_rounds(work: Work, rows: Sequence[int]) -> tuple[Array, float]:
+    """Share of the executions of each instruction that stays where a thread keeps what the rounds of its outermost loop
+    come to again (a window that moves on), and how many values it holds for that. The places of these loads are known.
+
+    What one round comes to twice it does again: that lies in another lane's place, or nobody knew that it is the same.
+    """
+    keep, launch = work.all_kept(), work.profile.launch
+    threads = np.arange(0, launch.threads_per_block, -(-launch.threads_per_block // FEW))
+    blocks = np.broadcast_to(own_block(launch.grid), (3, len(threads)))
+    found = _Neighbours(work, rows, blocks, threads)
+    several = [at for at, labels in found.found.items() if labels is not None and work.code.loops_around[at]]
+    if several:
+        keep[several] = _shares([found.in_each_round(at) for at in several])
+    handed = (at for at in several if any(keep[use] > LOADED_AGAIN for use in work.code.readers[at]))
+    return keep, float(sum((1.0 - keep[at]) * len(work.sass[at].writes) for at in handed))
+
+
+def _shares(labels: Sequence[Labels]) -> list[float]:
+    """Of each instruction's values (groups x those in them x values) the share that stays, where each label of a group
+    is made once.
+    """
+    salt = mixed(label("group"), np.arange(len(labels[0]), dtype=np.uint64))[:, None, None]
+    every = np.concatenate([(one ^ salt).ravel() for one in labels])
     # Sorted once: looking each of millions of labels up in all of them takes ten times as long.
     order = np.argsort(every)
     first = np.flatnonzero(np.diff(every[order], prepend=~every[order[:1]]))
-    outputs = [np.broadcast_to(_OUTPUT[:, None], one.shape).ravel() for one in each]
-    made = np.bitwise_or.reduceat(np.concatenate(outputs)[order], first)
+    bits = np.uint64(1) << np.arange(max(one.shape[1] for one in labels), dtype=np.uint64)
+    whose = [np.broadcast_to(bits[: one.shape[1], None], one.shape).ravel() for one in labels]
+    made = np.bitwise_or.reduceat(np.concatenate(whose)[order], first)
+    often = np.unpackbits(made.view(np.uint8).reshape(-1, made.itemsize), axis=1).sum(axis=1)
     part = np.empty(len(every))
-    part[order] = np.repeat(_PART[made], np.diff(first, append=len(every)))
-    ends = np.cumsum([one.size for one in each])
+    part[order] = np.repeat(1.0 / often, np.diff(first, append=len(every)))
+    ends = np.cumsum([one.size for one in labels])
     return [float(one.mean()) for one in np.split(part, ends[:-1])]
-
-
-_OUTPUT = 1 << np.arange(OUTPUTS, dtype=np.uint8)
-# Of which outputs a label is, and the share of one that each has of it.
-_PART = 1.0 / np.array([max(1, made.bit_count()) for made in range(1 << OUTPUTS)])
 
 
 @lru_cache(maxsize=65536)
@@ -132,6 +153,13 @@ class _Neighbours:
             if code.sass[at].writes:
                 made, depth = self._of(at), 1 + len(self._around[at])
                 self.found[at] = made if made is None or made.ndim == depth else made.reshape((1,) * depth)
+
+    def in_each_round(self, at: int) -> Labels:
+        """Of what is known: threads x rounds of the outermost loop around x those of the others."""
+        labels, often = self.found[at], [self._rounds[loop] for loop in self._around[at]]
+        assert labels is not None
+        whole = len(self._threads), *often
+        return np.broadcast_to(labels, whole).reshape(*whole[:2], -1)
 
     def _of(self, at: int) -> Labels | None:
         line, code = self._code.sass[at], self._code

@@ -364,7 +364,7 @@ def _lengths(work: Work) -> dict[object, Threads]:
     """
     values, grid = values_of(work), work.profile.launch.grid
     threads = np.arange(min(values.threads, SOME))
-    blocks, small = np.broadcast_to(_own(grid), (3, len(threads))), np.arange(1, SMALL + 1)[None, :]
+    blocks, small = np.broadcast_to(own_block(grid), (3, len(threads))), np.arange(1, SMALL + 1)[None, :]
     found: dict[object, Threads] = {
         ("behind", loop.first): np.full((1, 1), round(rounds(work, loop)) - 1) for loop in work.code.loops
     }
@@ -389,7 +389,7 @@ def _lengths(work: Work) -> dict[object, Threads]:
     return found
 
 
-def _own(grid: tuple[int, int, int]) -> Threads:
+def own_block(grid: tuple[int, int, int]) -> Threads:
     """A block with neighbours behind it, whose numbers along the axes are not the same."""
     own: Threads = np.array(grid) // np.array((2, 3, 5)) // OUTPUTS * OUTPUTS
     return own[:, None]
@@ -402,7 +402,7 @@ def computed_places(
     in these rounds of a loop, the first one of the others (columns).
     """
     values, grid = values_of(work), work.profile.launch.grid
-    points = np.repeat(_own(grid), len(blocks), axis=1)
+    points = np.repeat(own_block(grid), len(blocks), axis=1)
     points[axis] = blocks
     trips: dict[object, Threads] = {
         loop.first: np.asarray(turns.get(loop.first, [0]))[None, :] for loop in work.code.loops
@@ -450,7 +450,7 @@ def _in_own_block(work: Work, walked: Walked) -> Callable[[Value], Threads]:
     """What computes a value's numbers in all threads of one block."""
     threads = np.arange(values_of(work).threads)
     return numbers_in(
-        work, np.broadcast_to(_own(work.profile.launch.grid), (3, len(threads))), threads, walked
+        work, np.broadcast_to(own_block(work.profile.launch.grid), (3, len(threads))), threads, walked
     )
 
 
@@ -459,7 +459,7 @@ def neighbours(work: Work, axis: str) -> tuple[Threads, Threads] | None:
     their numbers in these; None where a block holds too few.
     """
     shape, number = work.profile.launch.block, AXES.index(axis)
-    own, several = _own(work.profile.launch.grid), np.arange(OUTPUTS)
+    own, several = own_block(work.profile.launch.grid), np.arange(OUTPUTS)
     if shape[number] == 1:
         threads = np.arange(prod(shape))
         threads = threads[:: -(-len(threads) // FEW)]
@@ -614,7 +614,7 @@ def _touched(
     known: Mapping[object, Threads],
 ) -> tuple[Reuse, tuple[int, ...]]:
     shape, threads = values.block, values.threads
-    own, steps, ahead = _own(grid), np.arange(OUTPUTS), np.arange(2 * OUTPUTS)
+    own, steps, ahead = own_block(grid), np.arange(OUTPUTS), np.arange(2 * OUTPUTS)
     ends = np.array([0, threads - 1])
     points, who = [np.broadcast_to(own, (3, threads))], [np.arange(threads)]
     for unit in np.eye(len(AXES), dtype=np.int64)[:, :, None]:
@@ -703,7 +703,7 @@ def _with_far_ones(work: Work, groups: list[list[Form]], found: list[Reuse]) -> 
     dimensions, known = _dimensions(work) if flat else ({}, {})
     if not dimensions:
         return found
-    own, steps = _own(launch.grid), np.arange(2 * OUTPUTS)
+    own, steps = own_block(launch.grid), np.arange(2 * OUTPUTS)
 
     def different(forms: list[Form], apart: list[int], most: int) -> list[float]:
         """Share of the places of `OUTPUTS` results so far apart that differ: the least, of two stretches of them; all,
@@ -753,7 +753,7 @@ def _dimensions(work: Work) -> tuple[dict[int, str], dict[object, Threads]]:
     """
     values, grid, told = values_of(work), work.profile.launch.grid, _lengths(work)
     known = dict(told)
-    own, first, most = _own(grid), np.zeros(1, dtype=np.int64), grid[0] * values.threads // (2 * OUTPUTS)
+    own, first, most = own_block(grid), np.zeros(1, dtype=np.int64), grid[0] * values.threads // (2 * OUTPUTS)
     odd, divided, made_up = {1}, dict[int, int](), iter(UNLIKE)
     for at in np.flatnonzero(work.ran).tolist():
         line = work.sass[at]

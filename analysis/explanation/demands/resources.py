@@ -35,6 +35,7 @@ class Resource:
 
 # Nanoseconds of a launch in which no SM works, at most: what is more is L2 at work, or SMs that have done their blocks.
 LAUNCHING = 3000.0
+WARPS_OF_A_BLOCK = 8.0  # of larger blocks: as those of 256 threads have
 
 
 def busiest_sm(profile: KernelProfile) -> float | None:

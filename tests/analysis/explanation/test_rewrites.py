@@ -293,6 +293,8 @@ def test_instructions_that_never_ran_stop_nothing(
         ("taste_roots_two_barriers_a_column", "barriers", "lanes"),
         # Powers of one base, whose tests for awkward arguments are mixed with the exponential beside them.
         ("flame_rates_by_powers", "expensive_math", "exponent"),
+        # Windows of five rows, of which the next round's has four: their slopes, and sums of these, are made again.
+        ("triton_corners_slopes_of_25_pixels_for_each", "redundant_loads", "kept"),
         # All programs pass the same points through shared memory, for one result each.
         ("triton_nearest_points_a_point_a_program", "redundant_loads", "tile"),
     ],
