@@ -36,6 +36,8 @@ SETS = (
     *(f"blind{number}" for number in range(12, 26)),
     "idioms",
     "blind26",
+    "siblings",
+    "blind27",
 )
 """In the order in which they were written; the last is the one judged at first sight (tools/score_studies.py)."""
 FULL = (*NCU[: NCU.index("--section")], "--set", "full")
