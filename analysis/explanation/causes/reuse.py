@@ -631,23 +631,29 @@ def _only_written(work: Work, flows: Traffic) -> float:
 
 
 def _in_order(work: Work, flows: Traffic) -> float:
-    """Sectors that L1 fetched at places which the order of the work decides: all but look-ups, where the data do."""
+    """Sectors that L1 fetched at places that the order of the work decides: all but look-ups, where the data do; these,
+    too, where blocks along an axis of the grid look up the same.
+    """
     if work.program is None:
         return flows.missed
-    loads = work.global_loads
-    looked_up = work.code.chased & loads
+    loads, code = work.global_loads, work.code
+    looked_up = code.chased & loads
     for at, one in address_forms.checked_forms(work).items():
         told_by = [symbol for symbol in one.form.address.symbols if symbol.looked_up]
         if loads[at] and told_by:
             # A row that begins where a loaded value says is walked on in order, where it is walked; another row in each
             # round is none.
-            loop = work.code.loop_of(at)
+            loop = code.loop_of(at)
             looked_up[at] |= (
                 loop is None
                 or one.form.kind == address_forms.LOOK_UP
                 or one.form.step(loop) == 0
                 or any(loop.first in symbol.loops for symbol in told_by)
             )
+    same = [distinct.same_along(work, axis) for axis, size in enumerate(work.profile.launch.grid) if size > 1]
+    for at in np.flatnonzero(looked_up).tolist():
+        indices = [index for index in reached(code.sources(at), code.sources) if loads[index]]
+        looked_up[at] = not any(bool(one[indices].all()) for one in same)
     sectors = work.global_sectors
     stays = 1.0 - share(sectors[looked_up].sum(), sectors[loads].sum())
     return stays * (flows.missed - flows.local_read)

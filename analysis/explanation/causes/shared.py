@@ -35,6 +35,7 @@ STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and
 READ_AGAIN = 2.5  # reads of a stored value; a sum by halves reads each twice
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""
+_FRAME = re.compile(r"R1, R1, (-?0x[0-9a-f]+)")
 _STACK = re.compile(r"\[R1(?:\+-?0x[0-9a-f]+|\+UR\d+)?\]")
 
 
@@ -307,7 +308,8 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     registers.
 
     Fixed: local loads and stores, their passes through L1 and their sectors below are gone. Where loops around an
-    indexed array are as long as the code says, they are unrolled, and what finds its places is gone, too.
+    indexed array are as long as the code says, or walk along it, they are unrolled, and what finds its places is gone,
+    too.
     """
     local = work.where(lambda line: line.space == "local") & work.ran
     if not local.any():
@@ -315,7 +317,11 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     loads, flows = work.global_loads, traffic(work)
     indexed = local & work.where(lambda line: line.space == "local" and not _STACK.search(line.text))
     loops = [loop for loop in work.code.loops if indexed[loop.first : loop.last + 1].any()]
-    loops = [loop for loop in loops if footprint.of_known_length(work, loop)]
+    loops = [
+        loop
+        for loop in loops
+        if footprint.of_known_length(work, loop) or _over_the_array(work, loop, indexed)
+    ]
     # What finds the places of the array's accesses goes, and what counts the rounds of these loops.
     gone = {at for at in np.flatnonzero(indexed).tolist() if any(at in loop for loop in loops)}
     gone |= {loop.last for loop in loops}
@@ -367,6 +373,17 @@ def local_memory(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(local, work.local_sectors + work.executed, 0.0),
     )
+
+
+def _over_the_array(work: Work, loop: Loop, indexed: Mask) -> bool:
+    """Whether a loop can be unrolled by as many rounds as a thread's arrays in local memory have words: however long it
+    is, it walks along them, or round and round, at places that no data tell; and the instruction cache holds that.
+    """
+    sizes = [-int(one[1], 16) % 2**32 for line in work.sass if (one := _FRAME.search(line.text))]
+    here = indexed.copy()
+    here[: loop.first] = here[loop.last + 1 :] = False
+    words = min(sizes, default=0) / footprint.WORD
+    return 0.0 < words * len(loop) <= footprint.UNROLLED and not (work.code.chased & here).any()
 
 
 def _loaded_again(work: Work, loops: Sequence[Loop]) -> Array:

@@ -26,8 +26,12 @@ from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import Sass, matrix_product
 from gemmprof.gpu import arch
 
-SCALAR_MACS, PACKED_MACS = 32.0, 64.0  # multiply-adds that a warp's FFMA and HFMA2 do
-MMA_MACS, TF32_MACS = 2048.0, 1024.0  # the same of an ``mma.sync.m16n8k16`` and, for TF32, an ``m16n8k8``
+SCALAR_MACS, PACKED_MACS, BYTES_MACS = (
+    32.0,
+    64.0,
+    128.0,
+)  # multiply-adds that a warp's FFMA, HFMA2 and IDP.4A do
+MMA_MACS = {"bf16": 2048.0, "tf32": 1024.0, "int8": 4096.0}  # the same of an ``mma.sync``: 256 bits of a row
 MMA_ROWS = 16.0  # rows of an ``mma.sync``
 # Passes of operand loads that stay: two bytes of a value in place of four, or one fragment for two results; of values
 # that were widened on their way to shared memory both.
@@ -54,17 +58,18 @@ class _Products:
     macs: float  # multiply-adds that all warps do with them
     converts: Mask  # instructions that make FP32 values of their 16-bit operands
     widened: Mask  # stores to shared memory of such values
-    sixteen_bit: bool  # whether the operands have 16 bits
+    source: str  # type of the operands: ``bf16`` for any of 16 bits, ``tf32`` for FP32, ``int8``
 
 
 def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     """The inner product of a matrix multiplication on tensor cores.
 
-    Only for 16-bit operands, and for FP32 where multiply-adds are what limits (TF32); only where an operand is used
-    in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
-    tensor cores' rate, conversions are gone, and operand loads take half the passes, a quarter where values were
-    widened on their way to shared memory. Where products, or squares of differences, were exchanged between threads to
-    be added up, the exchanges are gone; FP32 ones keep their arithmetic and read operands from shared memory. Where a
+    Only for operands of 16 bits and of bytes, and for FP32 where multiply-adds are what limits (TF32); only where an
+    operand is used in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32
+    and bytes: of 32) at the tensor cores' rate, conversions are gone, and operand loads take half the passes, a quarter
+    where values were widened on their way to shared memory. Where products, or squares of differences, were exchanged
+    between threads to be added up, the exchanges are gone; FP32 ones keep their arithmetic and read operands from
+    shared memory. Where a
     loop takes a row a round, its rounds are taken 16 at a time.
     """
     if not work.total_executed:
@@ -77,9 +82,9 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         return
     if not arch.has_tensor_cores(device.name, device.compute_capability):
         return
-    if not tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")[0]:
+    if not tensor_rates(work, found.source)[0]:
         return  # no tensor cores for this type, or nobody knows their rate
-    if not (found.sixteen_bit or _limit(work, found)):
+    if found.source == "tf32" and not _limit(work, found):
         return
     yield Candidate(
         cause="tensor_cores_idle",
@@ -87,7 +92,10 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         change=(
             "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
             "pipe, a sixteenth as fast."
-            if found.sixteen_bit
+            if found.source == "bf16"
+            else "Multiply on the tensor cores (mma.sync, wmma, cuBLAS): its bytes go through the FMA pipe four at a "
+            "time."
+            if found.source == "int8"
             else "Where TF32's ten bits of mantissa suffice, multiply on the tensor cores (mma.sync, "
             "wmma, cuBLAS with TF32): its multiply-adds are what limits."
         ),
@@ -96,7 +104,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
             *work.evidence(metrics.BUSY["fma"][0], metrics.BUSY["tensor"][0]),
         ),
         attributed=np.where(found.rows, work.executed, 0.0),
-        another_arithmetic=not found.sixteen_bit,
+        another_arithmetic=found.source == "tf32",
     )
 
 
@@ -113,25 +121,31 @@ def _products(work: Work) -> _Products | None:
     """The multiply-adds of a matrix product, if the launch spends a good part of its instructions on them."""
     packed = work.where(lambda line: line.opcode == "HFMA2" and not line.moves_a_constant)
     single = work.where(lambda line: line.opcode == "FFMA")
-    rows = _accumulating(work, packed | single)
+    bytes_ = work.where(lambda line: line.full.startswith("IDP.4A"))
+    rows = _accumulating(work, packed | single | bytes_)
     executed = float(work.executed[rows].sum())
     if executed < FEWEST * work.total_executed:
         return None
+    if bool(bytes_[rows].all()):
+        macs, source, none = BYTES_MACS * executed, "int8", np.zeros_like(rows)
+        reused = macs >= REUSED * traffic(work).missed * SECTOR
+        return _Products(rows, macs, none, none, source) if reused else None
+    rows &= ~bytes_
     converts = work.where(_converts_half)
     staged, stores = _widened_for_shared(work)
     narrow = work.where(lambda line: line.is_load and bool(_HALF_LOADS.search(line.full)))
     narrow &= work.where(lambda line: line.space in ("shared", "global"))
-    sixteen_bit = (
+    sixteen_bits = (
         float(work.executed[packed & rows].sum()) > 0.3 * executed
         or float(work.executed[converts | narrow].sum()) > 0.2 * executed
         or bool(staged.any())
     )
     macs = SCALAR_MACS * float(work.executed[rows & single].sum())
     macs += PACKED_MACS * float(work.executed[rows & packed].sum())
-    fetched = traffic(work).missed * 32.0 / (2.0 if sixteen_bit else 4.0)
+    fetched = traffic(work).missed * SECTOR / (2.0 if sixteen_bits else 4.0)
     if fetched and macs < REUSED * fetched:
         return None
-    return _Products(rows, macs, converts | staged, stores, sixteen_bit)
+    return _Products(rows, macs, converts | staged, stores, "bf16" if sixteen_bits else "tf32")
 
 
 def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
@@ -162,7 +176,7 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
     converts = work.ran & work.where(widens)
     half = 2 * sum(1 for each in values if all(converts[one] for one, _ in each)) > len(values)
     if half and tensor_rates(work, "bf16")[0]:
-        found = _Products(rows, SCALAR_MACS * count, converts, np.zeros_like(rows), sixteen_bit=True)
+        found = _Products(rows, SCALAR_MACS * count, converts, np.zeros_like(rows), source="bf16")
         fix = _by_mma(work, found)
         assert fix.keep is not None
         variant = Variant("mma.sync", replace(fix, keep=np.where(rows | sums, 0.0, fix.keep)), plain=True)
@@ -287,7 +301,6 @@ def _widened_for_shared(work: Work) -> tuple[Mask, Mask]:
 def _by_mma(work: Work, found: _Products) -> Fix:
     """The multiply-adds on tensor cores."""
     packed = work.where(lambda line: line.opcode == "HFMA2")
-    each = MMA_MACS if found.sixteen_bit else TF32_MACS
     keep = work.all_kept()
     operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
     often = float(work.executed[found.rows].max(initial=0.0))
@@ -296,15 +309,16 @@ def _by_mma(work: Work, found: _Products) -> Fix:
     if compiled_by_triton(work):
         # It lays a warp's sums out as a square tile: a fragment is read once for a row or column of that.
         sums = len({work.sass[at].operands[0] for at in np.flatnonzero(found.rows).tolist()})
-        width = OPERAND_BYTES * (1.0 if found.sixteen_bit else 2.0)
+        width = OPERAND_BYTES * (1.0 if found.source == "bf16" else 2.0)
         fragments = 2.0 * width * found.macs / math.sqrt(arch.WARP * sums) / LINE
         keep[operands] = min(FRAGMENTS, share(fragments, work.data_passes[operands].sum()))
     if found.widened.any():
         keep[found.widened] = FRAGMENTS
         keep[work.where(lambda line: line.opcode == "LDS")] *= FRAGMENTS
-    keep[found.rows] = np.where(packed, PACKED_MACS, SCALAR_MACS)[found.rows] / each
+    scalar = BYTES_MACS if found.source == "int8" else SCALAR_MACS
+    keep[found.rows] = np.where(packed, PACKED_MACS, scalar)[found.rows] / MMA_MACS[found.source]
     keep[found.converts] = 0.05
-    rate, _ = tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")
+    rate, _ = tensor_rates(work, found.source)
     return Fix(
         keep=keep,
         resources={TENSOR: 1.0, **dict.fromkeys(BELOW_L1, 1.0)},
