@@ -17,6 +17,7 @@ from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands import footprint
+from gemmprof.analysis.explanation.demands.distinct import evaluations
 from gemmprof.analysis.explanation.demands.resources import ADU, L1_PASSES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
@@ -377,13 +378,17 @@ def local_memory(work: Work) -> Iterator[Candidate]:
 
 def _over_the_array(work: Work, loop: Loop, indexed: Mask) -> bool:
     """Whether a loop can be unrolled by as many rounds as a thread's arrays in local memory have words: however long it
-    is, it walks along them, or round and round, at places that no data tell; and the instruction cache holds that.
+    is, it walks along them, or round and round, at places that are the same in all threads, so that no data tell them;
+    and the instruction cache holds that.
     """
     sizes = [-int(one[1], 16) % 2**32 for line in work.sass if (one := _FRAME.search(line.text))]
-    here = indexed.copy()
-    here[: loop.first] = here[loop.last + 1 :] = False
     words = min(sizes, default=0) / footprint.WORD
-    return 0.0 < words * len(loop) <= footprint.UNROLLED and not (work.code.chased & here).any()
+    if not 0.0 < words * len(loop) <= footprint.UNROLLED:
+        return False
+    code, by_thread = work.code, evaluations(work).by_thread
+    here = (at for at in np.flatnonzero(indexed).tolist() if at in loop)
+    places = (source for at in here for name in work.sass[at].places for source in code.producers(at, name))
+    return not any(by_thread[at] for at in places)
 
 
 def _loaded_again(work: Work, loops: Sequence[Loop]) -> Array:
