@@ -32,6 +32,7 @@ from gemmprof.analysis.explanation.causes.barriers import barriers, fewer_warps
 from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.reuse import _begins_with_the_last
 from gemmprof.analysis.explanation.causes.shared import (
+    _over_the_array,
     constant_divergence,
     local_memory,
 )
@@ -1871,6 +1872,27 @@ def test_products_that_fill_the_issue_slots_are_for_tensor_cores() -> None:
     finding = found("triton_matmul_ieee_products", "tensor_cores_idle")
     _, came = study("triton_matmul_ieee_products")
     assert finding.saves == pytest.approx(came["half"], abs=0.15)
+
+
+@pytest.mark.parametrize(
+    "name, cause, fix, tolerance",
+    [
+        # Bytes multiplied four at a time: what is told is the rate of a product whose copies are ahead of it, too.
+        ("kinship_by_dot_products_of_four_bytes", "tensor_cores_idle", "copied", 0.2),
+        # A ring in local memory, at a place that all threads share; the loop is as long as a parameter says.
+        ("brain_waves_past_in_a_ring", "local_memory", "rounds", 0.12),
+        # Look-ups at corners that the blocks of every hour read again.
+        ("triton_climate_regridded_hour_after_hour", "cache_locality", "hours", 0.14),
+    ],
+)
+def test_what_hid_behind_how_a_kernel_looked(name: str, cause: str, fix: str, tolerance: float) -> None:
+    assert found(name, cause).saves == pytest.approx(study(name)[1][fix], abs=tolerance)
+
+
+def test_places_that_data_tell_are_unrolled_nowhere() -> None:
+    launch = work(study("queen_ways_stack_in_local")[0])
+    indexed = launch.where(lambda line: line.space == "local") & launch.ran
+    assert not any(_over_the_array(launch, loop, indexed) for loop in launch.code.loops)
 
 
 def test_codes_of_a_byte_are_rows_of_a_tile_too() -> None:
