@@ -609,9 +609,8 @@ def _warp_for_block(work: Work) -> Variant | None:
     stores, loads = work.where(_writes_shared) & work.ran, work.where(_reads_shared) & work.ran
     # What is worked out of another thread's, with nothing else read from memory in between.
     data = {at: code.producers(at, code.sass[at].operands[-1]) for at in np.flatnonzero(stores).tolist()}
-    copied = [
-        at for at, made in data.items() if made and loads[[*made]].all()
-    ]  # others have it in registers, too
+    # What is only copied others have in registers, too.
+    copied = [at for at, made in data.items() if made and loads[[*made]].all()]
     aside = float((lanes * work.widths / _turns(work))[copied].sum()) / work.profile.launch.blocks
     own = work.shared_bytes - aside
     values = own / min(WORD, float(work.widths[stores].min(initial=WORD))) / WARP

@@ -390,7 +390,8 @@ def _results_at_once(work: Work, rows: set[int]) -> int:
     around = {work.code.loops_around[row][1:2] for row in rows}
     times = {round(footprint.rounds(work, loop)) for outer in around for loop in outer}
     alone = () not in around and not any(_begins_with_the_last(work, row) for row in rows)
-    return max(times) if alone and max(times) <= footprint.MOST_REGISTERS else 0
+    most = max(times, default=0)
+    return most if alone and most <= footprint.MOST_REGISTERS else 0
 
 
 def _kept_from_round_to_round(work: Work, known: Sequence[footprint.Reuse]) -> Iterator[Variant]:
@@ -619,10 +620,8 @@ def _only_written(work: Work, flows: Traffic) -> float:
     """Sectors that the launch stores and does not load; 0 where nobody knows all places of its arrays."""
     if work.program is None:
         return 0.0
-    forms, there = (
-        address_forms.checked_forms(work),
-        work.ran & work.where(lambda line: line.space == "global"),
-    )
+    forms = address_forms.checked_forms(work)
+    there = work.ran & work.where(lambda line: line.space == "global")
     arrays = {at: forms[at].form.parameters if at in forms else None for at in np.flatnonzero(there).tolist()}
     read = {array for at, array in arrays.items() if not work.sass[at].is_store or work.sass[at].is_atomic}
     apart = [at for at, array in arrays.items() if array not in read]

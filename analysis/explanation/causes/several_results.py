@@ -37,13 +37,7 @@ from gemmprof.analysis.opcodes import info
 from gemmprof.gpu.arch import WARP
 
 HARDLY = 0.01  # share of the instructions up to which loads are not what is done again, but all that stands around them
-PICK = (
-    "LOP3",
-    "SHF",
-    "PRMT",
-    "I2F",
-    "I2FP",
-)  # instructions that take a byte out of a word as easily as alone
+PICK = ("LOP3", "SHF", "PRMT", "I2F", "I2FP")  # they take a byte out of a word as easily as alone
 OWN_RESULTS = 0.5  # share of the lanes that store, below which a warp's lanes have results together
 
 

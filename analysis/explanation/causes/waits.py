@@ -32,6 +32,7 @@ WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
 SERIAL = 0.9  # waits for all wgmmas under way, for each wgmma, from which on they run in series
 # What a value may pass between its load and its place in shared memory: conversions, no sums.
 MOVED = ("SHF", "PRMT", "IMAD", "MOV", "LOP3", "F2F", "F2FP", "HADD2")
+MOST_BITS = 64.0  # of a place: a list that is walked to its end leads no further
 LEADING = ("IMAD", "LEA", "SHF", "IADD3", "VIADD", "LOP3", "MOV", "SEL")  # what makes a place of a number
 # Share of a loop's instructions between a load and the store of its tile, from which on it is fetched ahead.
 AHEAD = 0.35
@@ -231,7 +232,7 @@ def searches(work: Work) -> Iterator[Candidate]:
         # No more starts than there are places; by chance several lie between two, and a warp goes on for its last lane.
         most = math.floor(math.log2(size / WORD) / each)
         steps = min(most, round(now))
-        between = 2.0 ** (each * (now - min(most, now)))
+        between = 2.0 ** min(MOST_BITS, each * (now - min(most, now)))
         left = math.log2(1.0 + between + math.sqrt(2.0 * between * math.log(WARP))) / each
         missed = max(0.0, now - math.log2(size / latency.LINE / len(loads)) / each)
         keep[loop.first : loop.last + 1] = min(1.0, (1.0 + left) / now)

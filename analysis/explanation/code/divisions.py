@@ -26,6 +26,7 @@ WIDE_PRODUCTS, WIDE_OTHERS = 7, 7
 NARROW_PRODUCTS, NARROW_OTHERS = 2, 4
 # Bits of a digit, and of the divisor; those that are done when the last digit begins are more, by what shifts it.
 DIGIT, DIVISOR = 32, 64
+REGISTER_BITS = 64  # a shift is by less
 
 
 @dataclass(frozen=True)
@@ -310,10 +311,10 @@ def factor(line: Sass) -> float:
         _scales(line) or (line.opcode in ("LEA", "SHF") and not {"HI", "R"}.intersection(line.modifiers))
     ):
         return 1.0
-    number = line.operands[-1 if line.opcode == "LEA" else 2]
+    number = "".join(line.operands[-1:] if line.opcode == "LEA" else line.operands[2:3])
     if not _NUMBER.fullmatch(number):
         return math.inf
-    return abs(float(int(number, 0))) if line.opcode == "IMAD" else 2.0 ** int(number, 0)
+    return abs(float(int(number, 0))) if line.opcode == "IMAD" else 2.0 ** (int(number, 0) % REGISTER_BITS)
 
 
 def _scales(line: Sass) -> bool:
