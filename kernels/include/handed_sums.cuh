@@ -50,22 +50,22 @@ __device__ __forceinline__ void take_part(float (&sums)[HALVES][COUNT], const fl
     if (thread == 0) *complete = 0;
 }
 
-// Room for the sums that blocks leave each other, and `words` for each that say they are complete. Without room (null),
+// Room for the sums that blocks leave each other, and a word for each that says they are complete. Without room (null),
 // tiles are not cut.
 class Parts {
   public:
     float4* parts = nullptr;
     unsigned long long* complete = nullptr;
 
-    Parts(int device, int blocks, std::size_t part_bytes, cudaStream_t stream, int words = 1)
-        : memory_(device, blocks == 0 ? 0 : flag_bytes(blocks * words) + blocks * part_bytes, stream) {
+    Parts(int device, int blocks, std::size_t part_bytes, cudaStream_t stream)
+        : memory_(device, blocks == 0 ? 0 : flag_bytes(blocks) + blocks * part_bytes, stream) {
         if (memory_.data == nullptr) return;
         complete = static_cast<unsigned long long*>(memory_.data);
-        parts = reinterpret_cast<float4*>(static_cast<char*>(memory_.data) + flag_bytes(blocks * words));
+        parts = reinterpret_cast<float4*>(static_cast<char*>(memory_.data) + flag_bytes(blocks));
     }
 
   private:
-    static std::size_t flag_bytes(int words) { return (std::size_t(words) * 8 + 255) / 256 * 256; }
+    static std::size_t flag_bytes(int blocks) { return (std::size_t(blocks) * 8 + 255) / 256 * 256; }
 
     Workspace memory_;
 };

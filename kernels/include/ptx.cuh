@@ -113,18 +113,6 @@ __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// The same; true in all threads if `one` is in any of them.
-__device__ __forceinline__ bool named_barrier_any(int id, int threads, bool one) {
-    int any;
-    asm volatile(
-        "{\n.reg .pred one, any;\nsetp.ne.s32 one, %3, 0;\nbarrier.cta.red.or.pred any, %1, %2, one;\n"
-        "selp.s32 %0, 1, 0, any;\n}"
-        : "=r"(any)
-        : "r"(id), "r"(threads), "r"(int(one))
-        : "memory");
-    return any != 0;
-}
-
 // True in one lane of a warp, all of whose lanes ask; the same lane each time. The compiler knows that it is one: after
 // `threadIdx.x == 0` it walks the lanes in a loop around every copy, a hundred cycles each.
 __device__ __forceinline__ bool elect_one() {
@@ -280,15 +268,6 @@ __device__ __forceinline__ std::uint64_t read_once_policy() {
     std::uint64_t policy;
     asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     return policy;
-}
-
-// 16 bytes with a policy for L2, past the first-level cache.
-__device__ __forceinline__ uint4 load_once(const void* from, std::uint64_t policy) {
-    uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(from), "l"(policy));
-    return v;
 }
 
 // The two copies above with a policy for L2.
