@@ -20,21 +20,26 @@ from gemmprof.gpu.arch import parse_compute_capability
 
 # Columns that a table of configurations may have; the last three may be left out.
 INPUTS = (
-    *("compute_capability", "threads_per_block", "registers_per_thread"),
-    *("shared_memory_per_block", "shared_memory_config", "block_barriers"),
+    "compute_capability",
+    "threads_per_block",
+    "registers_per_thread",
+    "shared_memory_per_block",
+    "shared_memory_config",
+    "block_barriers",
 )
 
 _DEFAULTS: dict[str, Any] = {"shared_memory_per_block": 0, "shared_memory_config": None, "block_barriers": 1}
 _LIMITERS = ("barriers", "blocks", "registers", "shared_memory")
 # What the result has of each answer, in this order; behind them what each resource admits.
 _ANSWERS = (
-    *("blocks_per_sm", "active_warps_per_sm", "theoretical_occupancy", "limiters"),
-    *(
-        "registers_allocated_per_block",
-        "shared_memory_allocated_per_block",
-        "registers_left",
-        "shared_memory_left",
-    ),
+    "blocks_per_sm",
+    "active_warps_per_sm",
+    "theoretical_occupancy",
+    "limiters",
+    "registers_allocated_per_block",
+    "shared_memory_allocated_per_block",
+    "registers_left",
+    "shared_memory_left",
 )
 
 

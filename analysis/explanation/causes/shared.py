@@ -318,10 +318,11 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     loads, flows = work.global_loads, traffic(work)
     indexed = local & work.where(lambda line: line.space == "local" and not _STACK.search(line.text))
     loops = [loop for loop in work.code.loops if indexed[loop.first : loop.last + 1].any()]
+    words = _words_of_the_frame(work) if loops else 0.0
     loops = [
         loop
         for loop in loops
-        if footprint.of_known_length(work, loop) or _over_the_array(work, loop, indexed)
+        if footprint.of_known_length(work, loop) or _over_the_array(work, loop, indexed, words)
     ]
     # What finds the places of the array's accesses goes, and what counts the rounds of these loops.
     gone = {at for at in np.flatnonzero(indexed).tolist() if any(at in loop for loop in loops)}
@@ -376,13 +377,17 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _over_the_array(work: Work, loop: Loop, indexed: Mask) -> bool:
+def _words_of_the_frame(work: Work) -> float:
+    """Words of a thread's arrays in local memory."""
+    sizes = [-int(one[1], 16) % 2**32 for line in work.sass if (one := _FRAME.search(line.text))]
+    return min(sizes, default=0) / footprint.WORD
+
+
+def _over_the_array(work: Work, loop: Loop, indexed: Mask, words: float) -> bool:
     """Whether a loop can be unrolled by as many rounds as a thread's arrays in local memory have words: however long it
     is, it walks along them, or round and round, at places that are the same in all threads, so that no data tell them;
     and the instruction cache holds that.
     """
-    sizes = [-int(one[1], 16) % 2**32 for line in work.sass if (one := _FRAME.search(line.text))]
-    words = min(sizes, default=0) / footprint.WORD
     if not 0.0 < words * len(loop) <= footprint.UNROLLED:
         return False
     code, by_thread = work.code, evaluations(work).by_thread

@@ -26,11 +26,9 @@ from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import Sass, matrix_product
 from gemmprof.gpu import arch
 
-SCALAR_MACS, PACKED_MACS, BYTES_MACS = (
-    32.0,
-    64.0,
-    128.0,
-)  # multiply-adds that a warp's FFMA, HFMA2 and IDP.4A do
+# Multiply-adds that a warp's instructions do: an FFMA, and those that do several a lane (``IDP.4A``).
+SCALAR_MACS = 32.0
+SEVERAL_MACS = {"HFMA2": 64.0, "IDP": 128.0}
 MMA_MACS = {"bf16": 2048.0, "tf32": 1024.0, "int8": 4096.0}  # the same of an ``mma.sync``: 256 bits of a row
 MMA_ROWS = 16.0  # rows of an ``mma.sync``
 # Passes of operand loads that stay: two bytes of a value in place of four, or one fragment for two results; of values
@@ -126,10 +124,10 @@ def _products(work: Work) -> _Products | None:
     executed = float(work.executed[rows].sum())
     if executed < FEWEST * work.total_executed:
         return None
+    fetched = traffic(work).missed * SECTOR
     if bool(bytes_[rows].all()):
-        macs, source, none = BYTES_MACS * executed, "int8", np.zeros_like(rows)
-        reused = macs >= REUSED * traffic(work).missed * SECTOR
-        return _Products(rows, macs, none, none, source) if reused else None
+        macs, none = float((_macs(work) * work.executed)[rows].sum()), np.zeros_like(rows)
+        return _Products(rows, macs, none, none, "int8") if macs >= REUSED * fetched else None
     rows &= ~bytes_
     converts = work.where(_converts_half)
     staged, stores = _widened_for_shared(work)
@@ -140,12 +138,15 @@ def _products(work: Work) -> _Products | None:
         or float(work.executed[converts | narrow].sum()) > 0.2 * executed
         or bool(staged.any())
     )
-    macs = SCALAR_MACS * float(work.executed[rows & single].sum())
-    macs += PACKED_MACS * float(work.executed[rows & packed].sum())
-    fetched = traffic(work).missed * SECTOR / (2.0 if sixteen_bits else 4.0)
-    if fetched and macs < REUSED * fetched:
+    macs = float((_macs(work) * work.executed)[rows].sum())
+    if macs < REUSED * fetched / (2.0 if sixteen_bits else 4.0):
         return None
     return _Products(rows, macs, converts | staged, stores, "bf16" if sixteen_bits else "tf32")
+
+
+def _macs(work: Work) -> Array:
+    """Multiply-adds that a warp does with each instruction of a product."""
+    return np.array([SEVERAL_MACS.get(line.opcode, SCALAR_MACS) for line in work.sass])
 
 
 def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
@@ -300,7 +301,6 @@ def _widened_for_shared(work: Work) -> tuple[Mask, Mask]:
 
 def _by_mma(work: Work, found: _Products) -> Fix:
     """The multiply-adds on tensor cores."""
-    packed = work.where(lambda line: line.opcode == "HFMA2")
     keep = work.all_kept()
     operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
     often = float(work.executed[found.rows].max(initial=0.0))
@@ -315,8 +315,7 @@ def _by_mma(work: Work, found: _Products) -> Fix:
     if found.widened.any():
         keep[found.widened] = FRAGMENTS
         keep[work.where(lambda line: line.opcode == "LDS")] *= FRAGMENTS
-    scalar = BYTES_MACS if found.source == "int8" else SCALAR_MACS
-    keep[found.rows] = np.where(packed, PACKED_MACS, scalar)[found.rows] / MMA_MACS[found.source]
+    keep[found.rows] = _macs(work)[found.rows] / MMA_MACS[found.source]
     keep[found.converts] = 0.05
     rate, _ = tensor_rates(work, found.source)
     return Fix(

@@ -33,6 +33,7 @@ from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.reuse import _begins_with_the_last
 from gemmprof.analysis.explanation.causes.shared import (
     _over_the_array,
+    _words_of_the_frame,
     constant_divergence,
     local_memory,
 )
@@ -1892,7 +1893,9 @@ def test_what_hid_behind_how_a_kernel_looked(name: str, cause: str, fix: str, to
 def test_places_that_data_tell_are_unrolled_nowhere() -> None:
     launch = work(study("queen_ways_stack_in_local")[0])
     indexed = launch.where(lambda line: line.space == "local") & launch.ran
-    assert not any(_over_the_array(launch, loop, indexed) for loop in launch.code.loops)
+    words = _words_of_the_frame(launch)
+    assert words
+    assert not any(_over_the_array(launch, loop, indexed, words) for loop in launch.code.loops)
 
 
 def test_codes_of_a_byte_are_rows_of_a_tile_too() -> None:
