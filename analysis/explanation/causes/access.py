@@ -45,7 +45,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     rounds,
     sectors_of_a_thread,
 )
-from gemmprof.analysis.explanation.demands.resources import L1_PASSES, LSU, OF_AN_SM
+from gemmprof.analysis.explanation.demands.resources import L1_PASSES, OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import Fix, registers_of
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
@@ -91,12 +91,11 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     one line instead of many, those of a thread's neighbouring pieces together. Where such stores hold their warps
     behind the work, the sectors' share of that time is gone, too. Where lanes look up the same index in several arrays
     or planes, one record holds all that is wanted there, and its sector is fetched in place of one an array; more of
-    them where places lie side by side. What a block stores at places that it finds in shared memory (where a bucket
-    begins, a rank) is put in order there first: as many runs as there are words at most. Lanes that each look up in a
-    row of their own, or walk along it by vectors, lie along one row instead. Where a thread looks up several words in
-    one place, as many lanes do as lie together: a request touches the sectors of fewer places.
+    them where places lie side by side. Lanes that each look up in a row of their own, or walk along it by vectors,
+    lie along one row instead. Where a thread looks up several words in one place, as many lanes do as lie together: a
+    request touches the sectors of fewer places.
     """
-    ways = as_records(work), in_runs(work), in_patches(work)
+    ways = as_records(work), in_patches(work)
     wasteful, others = _wasteful(work), [one for one in ways if one is not None]
     if not wasteful.any():
         yield from others or _along_their_rows(work)
@@ -360,43 +359,6 @@ def _index(form: Form) -> object:
     }
     unit = math.gcd(*terms.values())
     return frozenset((factors, number // unit) for factors, number in terms.items())
-
-
-def in_runs(work: Work) -> Candidate | None:
-    """Stores to places that a block finds in shared memory (where a bucket begins, a rank among its threads): put in
-    order there first, they are as many runs as the table has words, at most.
-    """
-    rows = work.where(lambda line: line.is_store and line.space == "global" and not line.is_atomic)
-    rows &= work.ran & (work.global_sectors >= APART * work.global_ideal)
-    for at in map(int, np.flatnonzero(rows)):
-        rows[at] = any(work.sass[one].space == "shared" for one in work.code.placed_by(at))
-    blocks = work.profile.launch.blocks
-    moved = float((work.threads * work.widths)[rows].sum())
-    runs = blocks * work.shared_bytes / WORD
-    stays = share(moved / SECTOR + runs, work.global_sectors[rows].sum())
-    if not 0.0 < stays <= 1.0 / APART:
-        return None
-    excess = (1.0 - stays) * np.where(rows, work.global_sectors, 0.0)
-    lines = np.minimum(work.global_tags, work.global_sectors - excess)
-    through = 2.0 * float(work.executed[rows].sum())
-    fix = Fix(
-        resources=_coalesced_traffic(work, work.global_sectors - excess, lines),
-        instructions={LSU: through},
-        passes=through,
-        barriers=2.0 * work.launched_warps,
-        shared_bytes=int(moved / blocks),
-    )
-    change = (
-        f"Put what a block stores in order in shared memory first: its stores touch "
-        f"{share(work.global_sectors[rows].sum(), 0.5 * through):.0f} sectors each, at places that the block "
-        "finds in shared memory, and those of one bucket or scan lie side by side."
-    )
-    return Candidate(
-        cause="uncoalesced_access",
-        variants=(Variant("in order through shared memory", fix, change=change),),
-        evidence=(derived("sectors of these stores in order / now", stays),),
-        attributed=excess,
-    )
 
 
 def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:

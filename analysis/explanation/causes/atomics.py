@@ -14,13 +14,11 @@ from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import (
     CLOSE,
-    aligned,
     checked_forms,
     constant,
     random_passes,
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
-from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.footprint import (
     AXES,
     WORD,
@@ -95,9 +93,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     there are, L2's misses say, of which a block needs its window alone where looked-up places are added to its own in
     the grid. Where warps add whole rows, or places are computed and lanes do not meet, whoever owns a target adds up in
     registers and stores once, in as many fewer warps. Fences that order atomics whose value nobody takes (Triton's
-    default) are gone in relaxed order, with the waits for them. Neighbouring floats that a thread adds one by one are
-    added as vectors: of their sectors those of one stay. Sums that a compare-and-swap adds to are added to by the
-    memory, once a thread, and nobody waits.
+    default) are gone in relaxed order, with the waits for them. Sums that a compare-and-swap adds to are added to by
+    the memory, once a thread, and nobody waits.
     """
     fences = _ordering(work)
     # No warp waits until all that it stored before can be seen.
@@ -111,8 +108,7 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         plain=True,
     )
     ways = [relaxed] if fences.any() else []
-    found, vectors, sums = tuple(_fewer(work)), _in_vectors(work), _sums_by_swaps(work)
-    ways += [vectors] if vectors else []
+    found, sums = tuple(_fewer(work)), _sums_by_swaps(work)
     ways += [_added_by_the_memory(work, sums)] if sums else []
     if ways and not found:
         added = _in_memory(work)
@@ -301,42 +297,6 @@ def _added_by_the_memory(work: Work, sums: dict[int, Loop]) -> Variant:
         change=(
             f"Let the memory {how}. Each thread compares and swaps {1.0 / stays:.1f} times a value, and waits for the "
             "answer each time."
-        ),
-        plain=True,
-    )
-
-
-def _in_vectors(work: Work) -> Variant | None:
-    """One addition of two or four floats for those of a thread that lie side by side, where the memory takes these."""
-    if not work.has("vector atomics") or compiled_by_triton(work):
-        return None
-    adds = work.where(lambda line: line.opcode.startswith("RED") and {"ADD", "F32"} <= {*line.modifiers})
-    adds &= work.ran
-    together = dict[tuple[object, int], dict[int, int]]()
-    for at, one in checked_forms(work).items():
-        if adds[at] and one.form.space == "global":
-            alike = one.form.base, work.code.loop_of(at), work.executed[at], work.threads[at]
-            together.setdefault((alike, aligned(one.form)), {})[constant(one.form)] = at
-    keep = work.all_kept()
-    for (_, granule), rows in together.items():
-        for many in (4, 2):
-            for first in sorted(rows):
-                places = range(first, first + 4 * many, 4)
-                if first % (4 * many) == granule % (4 * many) == 0 and all(place in rows for place in places):
-                    keep[[rows.pop(place) for place in places][1:]] = 0.0
-    sectors = work.global_sectors * _in_memory(work)
-    stays, flows = share(sectors @ keep, sectors.sum()), traffic(work)
-    if keep.all() or not stays:
-        return None
-    resources = flows.factors(
-        flows.missed, flows.written, atomics=stays * flows.atomics, dram_read=flows.dram_read
-    )
-    return Variant(
-        "vectors added",
-        Fix(keep=keep, resources={**resources, "l2_atomics": stays}),
-        change=(
-            "Add neighbouring floats at once: atomicAdd takes float2 and float4 in global memory from sm_90 on, and L2 "
-            f"works on a sector once in place of {1.0 / stays:.1f} times."
         ),
         plain=True,
     )

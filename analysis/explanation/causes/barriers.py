@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -74,21 +74,8 @@ def barriers(work: Work) -> Iterator[Candidate]:
     different warps' values as now, and all others through shuffles. Where threads work with one another's values round
     by round, a warp does the block's work: values in registers, which have no addresses, a shuffle for each that
     another lane has, and what depends on no thread once for all values. In Triton, where warps reduce together what
-    each has reduced, fewer warps have the program (`fewer_warps`), down to one that meets nobody. What lanes reduce in
-    each round, of which nothing is wanted but the sum or the extreme of all rounds, they reduce once: of the exchanges
-    one round's stay.
+    each has reduced, fewer warps have the program (`fewer_warps`), down to one that meets nobody.
     """
-    found, once = list(_of_meetings(work)), _reduced_once(work)
-    if once is not None:
-        same = [at for at, one in enumerate(found) if one.cause == once.cause]
-        for at in same:
-            found[at] = replace(found[at], variants=(*found[at].variants, *once.variants))
-        found += [] if same else [once]
-    yield from found
-
-
-def _of_meetings(work: Work) -> Iterator[Candidate]:
-    """What is told of waits at barriers."""
     found = _waits(work)
     if found is None:
         return
@@ -529,55 +516,6 @@ def selected(work: Work) -> Variant | None:
             "(tl.max, then mask it), or find the one of a rank bit by bit, by counting what lies above (tl.sum)."
         ),
         plain=True,
-    )
-
-
-def _reduced_once(work: Work) -> Candidate | None:
-    """What lanes exchange in each round of a loop to reduce what only goes into a sum or an extreme of all rounds: each
-    lane keeps its own, in a register a value, until the loop ends. None where a round's result is wanted in it.
-    """
-    code, ran, keep, own = work.code, work.ran, work.all_kept(), set[int]()
-    shuffles = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
-    reads, stores = ran & work.where(_reads_shared), ran & work.where(_writes_shared)
-    for loop in code.loops:
-        mine = [at for at in range(loop.first, loop.last + 1) if ran[at]]
-        exchanges, read = ([at for at in mine if of[at]] for of in (shuffles, reads))
-        if not exchanges or (often := rounds(work, loop)) < 2.0:
-            continue
-        carried = set(code.carried(loop))
-        inside = {at: [use for use in code.readers[at] if use in loop and ran[use]] for at in mine}
-        onward: dict[int, list[int]] = {at: [] if at in carried else uses for at, uses in inside.items()}
-        made = {*exchanges, *reached(exchanges, onward.__getitem__)}
-        moved = {at for at in mine if stores[at] or work.barriers[at]}
-        if made & moved or not reached(read, onward.__getitem__).isdisjoint(exchanges):
-            # Warps hand one another what their lanes have reduced.
-            made |= reached(read, onward.__getitem__) | {*read} | moved
-        sums = made & carried
-        wanted = {use for at in sums for use in inside[at]} - carried
-        if sums and not wanted and all(_passes_on(work.sass[at]) for at in made):
-            keep[list(made - carried)] = 1.0 / often
-            own |= {at for at in made if shuffles[at] or stores[at] if made.isdisjoint(code.sources(at))}
-    rows, bars, passes = keep < 1.0, work.executed * work.barriers, work.data_passes
-    if not rows.any():
-        return None
-    fix = Fix(
-        keep=keep,
-        instructions={"fma": float(work.executed[[*own]].sum())},  # each lane adds what it has to its own
-        registers=len(own),
-        reasons={flow.BARRIER: share(bars @ keep, bars.sum()) if bars.any() else 1.0},
-        resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(passes @ keep, passes.sum())},
-    )
-    change = (
-        "Reduce once, behind the loop: lanes exchange what they have in each round, and nothing is wanted of it but "
-        "the sum or the extreme of all rounds. Keep each lane's own until then[| (a tensor that the loop carries, and "
-        "one tl.sum, tl.max or tl.min)]."
-    )
-    return Candidate(
-        cause="barriers",
-        variants=(Variant("reduced once, behind the loop", fix, change=change, plain=True),),
-        evidence=(work.of_all("what lanes exchange round by round", work.executed[rows]),),
-        attributed=np.where(rows, work.executed, 0.0),
-        least=0.03,
     )
 
 

@@ -26,7 +26,6 @@ from gemmprof.analysis.explanation.code.flow import EXCHANGES, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands import alike, distinct, footprint
 from gemmprof.analysis.explanation.demands.footprint import AXES, LOADED_AGAIN
-from gemmprof.analysis.explanation.demands.needed import needed
 from gemmprof.analysis.explanation.demands.resources import L1_PASSES, OF_AN_SM
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
@@ -106,7 +105,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         variants += [*passes, *more_outputs(work, known), *_tile(work, known)]
     by_places = bool(variants)
     tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows), *masked_rounds(work, flows)]
-    tiles += [*_behind_tests(work, flows), *_met_in_memory(work, flows)]
+    tiles += _met_in_memory(work, flows)
     variants += tiles
     variants += [shared for cause, shared in alike_in_blocks(work) if cause == "redundant_loads"]
     if not variants:
@@ -157,33 +156,6 @@ def _as_tiles_share(work: Work, one: footprint.Reuse) -> footprint.Reuse:
     outputs = {axis: some * one.asked / one.thread for axis, some in one.outputs.items() if axis != "x"}
     of_block = one.asked * work.profile.launch.threads_per_block
     return replace(one, thread=one.asked, warp=one.asked * WARP, block=of_block, outputs=outputs)
-
-
-def _behind_tests(work: Work, flows: Traffic) -> Iterator[Variant]:
-    """Loads of which only threads that pass a test need anything, once it is known who does.
-
-    What stays waits as long as all did at once: one load after the other, but few of them.
-    """
-    left, loads = needed(work), work.global_loads & work.ran
-    if left is None:
-        return
-    sectors = work.global_sectors * loads
-    stays = share(sectors @ left.sectors, sectors.sum()) or 1.0
-    if stays > LOADED_AGAIN:
-        return
-    bytes_left = share(work.global_ideal * loads @ left.sectors, work.global_ideal @ loads)
-    resources = flows.factors(stays * flows.missed, flows.written, dram_read=bytes_left * flows.dram_read)
-    kept, passes = np.where(loads, left.sectors, left.executed), work.data_passes
-    resources["l1_data"] = share(passes @ kept, passes.sum())
-    waits = np.where(loads, 1.0 / np.maximum(left.executed, NO_LOADS), 1.0)
-    yield Variant(
-        "loaded behind the tests",
-        Fix(keep=left.executed, latency=waits, resources=resources),
-        change=(
-            f"Load behind the tests what only those who pass need: {100 * stays:.0f} % of the sectors are left. Make "
-            "one test after the other, that first which fewest pass; or look up bits of what passes, which L1 holds."
-        ),
-    )
 
 
 def _met_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:

@@ -155,13 +155,9 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     together, as of global memory (`redundant_loads`); the tile is as many times as large. Where shared loads without
     conflicts, look-ups excluded, keep the data stage busy, half of them stay, as of a tile in registers that is twice
     as long and twice as wide, a quarter where neighbours along both axes of a block are known to read the same and a
-    thread has four results along each, and of what is loaded from constant memory to be used with them. What a thread
-    stores and loads there alone is in its registers, and its bytes are free.
+    thread has four results along each, and of what is loaded from constant memory to be used with them.
     """
     if "l1_data" not in work.loads:
-        return
-    if (strips := _own_strips(work)) is not None:
-        yield strips
         return
     loads = work.where(lambda line: line.opcode in ("LDS", "LDSM") and line.space == "shared")
     # Generic loads that touched no sector read shared memory: WMMA's do.
@@ -260,38 +256,6 @@ def _of_a_square(work: Work, known: Sequence[footprint.Reuse]) -> float:
     elif min(launch.block[:2]) < outputs:
         return 1.0
     return max(1.0 / outputs**2, sum(along.values()) - 1.0)
-
-
-def _own_strips(work: Work) -> Candidate | None:
-    """Strips of shared memory that each thread has for itself, as long as its registers hold them."""
-    forms = address_forms.checked_forms(work)
-    rows, words, held = set[int](), 0.0, 0.0
-    for key, one in footprint.own_places(work).items():
-        mine = {*one.stores.rows, *one.loads.rows}
-        chosen = (symbol.looked_up for at in mine for symbol in forms[at].form.address.symbols)
-        if isinstance(key, int) and not any(chosen):  # no register is chosen by a loaded number
-            rows |= mine
-            words += max(one.stores.thread, one.loads.thread) * max(1.0, one.loads.width / 4.0)
-            held += one.loads.block * one.loads.width
-    if not rows or words > footprint.MOST_REGISTERS:
-        return None
-    keep = work.all_kept()
-    keep[list(rows | footprint.serving(work, rows))] = 0.0
-    gone = work.executed * (1.0 - keep)
-    fix = Fix(keep=keep, registers=round(words), shared_bytes=-round(min(held, work.shared_bytes)))
-    return Candidate(
-        cause="shared_memory_bandwidth",
-        variants=(Variant(f"registers, {words:.0f} a thread", fix),),
-        change=(
-            f"Keep in registers what each thread stores in shared memory for itself alone: {words:.0f} words. Loops "
-            "that walk along them are unrolled, to the most rounds that there are, so that every index is a constant."
-        ),
-        evidence=(
-            work.of_all("own strips of shared memory", gone[list(rows)]),
-            *work.evidence(metrics.BUSY["l1_data"][0]),
-        ),
-        attributed=gone,
-    )
 
 
 def _read_once(work: Work, loads: Mask) -> bool:

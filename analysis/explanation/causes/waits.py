@@ -21,11 +21,11 @@ from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands import distinct
 from gemmprof.analysis.explanation.demands.footprint import AXES, WORD, rounds
 from gemmprof.analysis.explanation.demands.resources import ALU, LSU, OF_AN_SM
-from gemmprof.analysis.explanation.demands.time_model import LINK, Fix, held
+from gemmprof.analysis.explanation.demands.time_model import LINK, Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.base import amounts
-from gemmprof.gpu.arch import LIMITS, REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
+from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 CHAINS = 4.0  # independent chains of the fixed kernel for each one now
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
@@ -483,26 +483,10 @@ def _ahead(work: Work, loads: Mask, copied: bool) -> Array:
         words = sum(max(1.0, work.sass[at].access_bytes / 4.0) for at in rows)
         rounds_left = (rounds(work, loop) if loop else max(1.0, launch.waves_per_sm or 1.0)) - 1.0
         room = unused / words
-        if loop is not None and compiled_by_triton(work):
-            if copied or work.products.any():
-                room = max(room, _buffers(work, rows))
-            elif _may_copy(work, loads):  # further ones are copied
-                room = min(room, 1.0 / _at_once(work, loop))
+        if loop is not None and not copied and _may_copy(work, loads):  # further ones are copied
+            room = min(room, 1.0 / _at_once(work, loop))
         found[rows] = min(room, rounds_left)
     return found
-
-
-def _buffers(work: Work, rows: Sequence[int]) -> float:
-    """Rounds of a block's loads that unused shared memory holds, without costing the SM a block."""
-    launch, each = work.profile.launch, work.warps_of_block
-    limits = LIMITS.get(work.profile.device.compute_capability)
-    if limits is None or not work.has("asynchronous copies"):
-        return 0.0
-    most = (
-        limits.shared_memory_per_sm * each / max(each, held(work, 0, 0))
-        - limits.reserved_shared_memory_per_block
-    )
-    return float(max(0.0, most - work.shared_bytes) // (launch.threads_per_block * work.widths[rows].sum()))
 
 
 def from_the_host(work: Work, loads: Mask | None = None, waits: Array | None = None) -> Candidate:
@@ -561,9 +545,7 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
     # Warps no longer all copy, then all compute: what that left idle is not what any unit needs.
     apart = whole if in_turn.any() else 0.0
     variants, copies = [], work.has("asynchronous copies")
-    # As many take turns as it takes until nobody waits, where there is room for them.
-    ahead = min(float(math.ceil(part / max(meanwhile, 1e-9))), _buffers(work, np.flatnonzero(tiles).tolist()))
-    turns = 1.0 + max(tensor.STAGES - 1.0, ahead)
+    turns = float(tensor.STAGES)
     if copies:
         left = max(0.0, 1.0 - (turns - 1.0) * meanwhile / part)
         copied = replace(_past_registers(work, tiles, left, turns), regular=apart)

@@ -23,7 +23,6 @@ from gemmprof.analysis.explanation.causes.waits import instruction_latency
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
 from gemmprof.analysis.explanation.demands.footprint import _array, arrays, own_places, sectors_of_a_thread
-from gemmprof.analysis.explanation.demands.needed import needed
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import explain_work
@@ -242,19 +241,6 @@ def test_what_only_its_own_thread_stores_and_loads_again_is_kept() -> None:
     assert not list(redundant_loads(once))
 
 
-def test_strips_of_shared_memory_that_a_thread_has_for_itself_fit_its_registers() -> None:
-    schedule, saved = study("sha256_schedule_array", "shared")  # a window of 16 words, one behind the other
-    (strips,) = shared_memory_bandwidth(schedule)
-    assert strips.variants[0].name == "registers, 16 a thread"
-    assert TimeModel(schedule).saves(strips.fix) == pytest.approx(saved["unrolled"], abs=0.1)
-    words = [one.form.index for one in checked_forms(schedule).values() if one.form.space == "shared"]
-    assert strips.fix.keep is not None and not strips.fix.keep[words].any()
-    # What others load, too, and a row that is chosen by loaded bytes, are no thread's registers.
-    tiled = work(one_launch(DATA / "ladder_simple.ncu-rep.xz", 0))
-    picked, _ = study("rc4_state_in_local", "shared", DATA / "blind7" / "h200")
-    assert not any(isinstance(key, int) for one in (tiled, picked) for key in own_places(one))
-
-
 def test_hashes_of_shared_windows_are_made_once_for_several_results() -> None:
     """A window's hash is its neighbour's in the next round; bytes that a thread uses for four results already are no
     more shared for others.
@@ -317,57 +303,6 @@ def test_how_many_sectors_a_thread_s_words_lie_in(each: int, offsets: list[int],
     launch = made(*code)
     words = [checked_forms(launch)[at].form for at in range(6, 6 + len(offsets))]
     assert sectors_of_a_thread(launch, words) == pytest.approx(sectors, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    "tests",
-    [
-        (  # all hold, as of bits of a filter
-            "ISETP.NE.AND P0, PT, R8, 0x1, PT ;",
-            "ISETP.EQ.AND P0, PT, R12, 0x1, !P0 ;",
-            "ISETP.EQ.AND P0, PT, R16, 0x1, P0 ;",
-            "@!P0 EXIT ;",
-        ),
-        (  # none fails, as of distances from planes
-            "FSETP.GT.AND P0, PT, R8, 2, PT ;",
-            "FSETP.LEU.OR P0, PT, R12, 2, !P0 ;",
-            "FSETP.LEU.OR P0, PT, R16, 2, P0 ;",
-            "@P0 BRA 0x0000d0 ;",
-        ),
-        (  # of 64 bits
-            "ISETP.GT.AND.EX P1, PT, R8, UR4, PT, P2 ;",
-            "ISETP.LE.OR.EX P1, PT, R12, UR4, !P1, P2 ;",
-            "ISETP.LE.OR.EX P1, PT, R16, UR4, P1, P2 ;",
-            "@P1 EXIT ;",
-        ),
-    ],
-)
-def test_of_terms_that_must_all_hold_the_last_is_worked_out_for_few(tests: tuple[str, ...]) -> None:
-    """As nvcc compiles three kernels, none of them recorded: three look-ups at once, then the test of all three."""
-    looked_up = [f"LDG.E R{4 * at}, desc[UR4][R{16 + 2 * at}.64] ;" for at in (2, 3, 4)]
-    indices = [f"LDG.E.64 R{16 + 2 * at}, desc[UR4][R0.64+{64 * at:#x}] ;" for at in (2, 3, 4)]
-    store = ("LDG.E R5, desc[UR4][R0.64] ;", "STG.E desc[UR4][R0.64], R5 ;")
-    code = ("S2R R0, SR_TID.X ;", *indices, *looked_up, *tests, *store, "EXIT ;")
-    launch = made(*code, executed=[*[8000] * 11, 1000, 1000, 8000])
-    found = needed(launch)
-    assert sorted(found.executed[4:7]) == pytest.approx([0.25, 0.5, 1.0])  # an eighth pass: a half each
-    assert sorted(found.executed[1:4]) == pytest.approx([0.25, 0.5, 1.0])
-    assert found.executed[7:].min() == 1.0
-    # Where one of them would do, all are needed.
-    turned = tests[-1].replace("@!P", "@P") if "@!P" in tests[-1] else tests[-1].replace("@P", "@!P")
-    either = made(*code[:10], turned, *code[11:], executed=[*[8000] * 11, 1000, 1000, 8000])
-    assert (others := needed(either)) is not None and others.executed.min() == 1.0
-
-
-def test_tables_that_all_orders_look_up_before_the_test_are_looked_up_behind_it() -> None:
-    """Of 16.8 million orders 1.3 % pass the tests of four tables; each was looked up for all of them."""
-    joined, saved = study("star_join_all_tables_before_the_test", of=DATA / "blind11" / "h100")
-    (candidate,) = redundant_loads(joined)
-    (later,) = (one for one in candidate.variants if one.name == "loaded behind the tests")
-    assert TimeModel(joined).saves(later.fix) == pytest.approx(saved["in_turn"], abs=0.06)
-    for side in ("in_turn", "bitmaps"):
-        fixed, _ = study("star_join_all_tables_before_the_test", side, DATA / "blind11" / "h100")
-        assert not any("behind" in one.name for found in redundant_loads(fixed) for one in found.variants)
 
 
 def test_blocks_that_load_and_compute_alike_are_one() -> None:

@@ -546,26 +546,6 @@ def test_what_a_blocks_rounds_update_at_the_same_computed_places_is_combined() -
     assert not list(global_atomics(combined))
 
 
-@pytest.mark.parametrize(
-    "name, side, fix",
-    [
-        ("radix_keys_straight_to_buckets", "", "sorted"),
-        ("radix_keys_straight_to_buckets", "ahead", "sorted"),
-        ("partition_cursor_atomic_each_key", "reserved", "ordered"),
-    ],
-)
-def test_what_goes_to_a_blocks_buckets_is_put_in_order_before_it_is_stored(
-    name: str, side: str, fix: str
-) -> None:
-    """A sector for each key, of which a block has sixteen for each of its buckets: they are told as runs."""
-    flawed, came = study(name, side)
-    (said,) = [one for one in explain(flawed).findings if one.cause == "uncoalesced_access"]
-    assert said.variants[0].name == "in order through shared memory"
-    assert said.saves == pytest.approx(1.0 - (1.0 - came[fix]) / (1.0 - came.get(side, 0.0)), abs=0.2)
-    in_order = detect(work(study(name, fix)[0]))
-    assert said.variants[0].name not in [way.name for one in in_order for way in one.variants]
-
-
 def test_keys_that_claim_a_place_are_nothing_to_add_up() -> None:
     """A compare-and-swap with a constant looks for a free place, its loop goes on to the next one; a sum's compares
     with what was read.
@@ -1167,20 +1147,6 @@ def saved(name: str, cause: str, side: str = "") -> dict[str, float]:
         if candidate.cause == cause
         for one in candidate.variants
     }
-
-
-@pytest.mark.parametrize(
-    "name, fix",
-    [
-        ("frame_splatted_sixteen_atomics_a_pixel", "vectors"),
-        ("material_points_four_atomics_a_node", "in_fours"),
-    ],
-)
-def test_neighbouring_floats_are_added_as_vectors(name: str, fix: str) -> None:
-    assert saved(name, "global_atomics")["vectors added"] == pytest.approx(study(name)[1][fix], abs=0.05)
-    # Those that are vectors already, or words of others in between, are none.
-    assert "vectors added" not in saved(name, "global_atomics", fix)
-    assert "vectors added" not in saved("plasma_charges_four_additions_each", "global_atomics")
 
 
 def test_a_reduction_in_every_round_of_a_loop_is_one() -> None:
@@ -1947,20 +1913,6 @@ def test_a_search_between_two_barriers_is_no_step_of_a_reduction() -> None:
     """Ranks found by halves in shared memory, once between the block's two meetings."""
     said = said_of("merge_runs_thread_each", "ranks")
     assert "barriers" not in said
-
-
-def test_what_all_rounds_reduce_is_reduced_once() -> None:
-    """A minimum of each round's distances, of which only the least of all is wanted; not a score of each round, nor a
-    maximum that the round's exponentials are scaled by.
-    """
-    once = "reduced once, behind the loop"
-    ways = {one.cause: one for one in detect(work(study("triton_nearest_minimum_each_step")[0]))}
-    reduced = next(way for way in ways["barriers"].variants if way.name == once)
-    assert reduced.fix.keep is not None and reduced.fix.keep.min() == pytest.approx(1 / 256)
-    assert reduced.fix.registers > 0 and reduced.fix.instructions["fma"] > 0
-    for name in ("triton_negatives_scored_one_by_one", "triton_attention_four_warps"):
-        said = detect(work(study(name)[0]))
-        assert once not in {way.name for one in said for way in one.variants}
 
 
 def test_tiles_are_laid_out_anew_with_their_loads_and_stores() -> None:
