@@ -12,6 +12,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation import levers
 from gemmprof.analysis.explanation.candidate import SPECIFIC, Candidate, Variant
 from gemmprof.analysis.explanation.causes import detectors
+from gemmprof.analysis.explanation.causes.reuse import looked_up_again
 from gemmprof.analysis.explanation.code.latency import behind_atomics
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, FULL, TRAFFIC
 from gemmprof.analysis.explanation.demands.rounds import with_counts
@@ -21,7 +22,7 @@ from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
 from gemmprof.analysis.explanation.trust import WAITS, counts_unlike, doubts, runs_unlike
 from gemmprof.analysis.sections.by_line import Code, base_name
-from gemmprof.model import NOTABLE, AtLimit, CodePlace, Explanation, Finding, KernelProfile, Rewrite
+from gemmprof.model import NOTABLE, UNPLACED, AtLimit, CodePlace, Explanation, Finding, KernelProfile, Rewrite
 
 # --- Places -----------------------------------------------------------------------------------------------------------
 # Where a finding sits: the user's own lines that its weight falls on, else the instructions.
@@ -274,7 +275,19 @@ def _said(weighed: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
         else one
         for one in worth
     ]
+    # Nor does what is no statement itself lead one.
+    tell = {one.candidate.cause: _tells(one) for one in names}
+    names = [
+        replace(one, another_way_to="") if _tells(one) and not tell.get(one.another_way_to, True) else one
+        for one in names
+    ]
     return _in_order(_one_a_loss(names, predictor))
+
+
+def _tells(one: Weighed) -> bool:
+    """Whether it saves enough to be a statement (`gemmprof.model.Finding.notable`)."""
+    placed = one.candidate.attributed is not None or one.candidate.cause == "small_grid"
+    return one.prediction.saves >= (NOTABLE if placed else UNPLACED)
 
 
 def _one_a_loss(names: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
@@ -290,7 +303,7 @@ def _one_a_loss(names: Sequence[Weighed], predictor: Predictor) -> list[Weighed]
     ]
     behind = {one.candidate.cause: one.another_way_to for one in names}
     for one in sorted(names, key=lambda one: (bool(one.another_way_to), *_place(one))):
-        leaders = [each for each in found if not each.another_way_to]
+        leaders = [each for each in found if not each.another_way_to and _tells(each) >= _tells(one)]
         to = behind[one.candidate.cause] = one.another_way_to or _same_loss(one, leaders, predictor)
         heads = {each.candidate.cause: each.prediction.saves for each in reversed(leaders)}
         # What is another way to another way is one to the loss.
@@ -347,6 +360,9 @@ def _full(model: TimeModel, weighed: Sequence[Weighed]) -> bool:
     # Look-ups in a table meet in banks whatever its layout, but copies of it do not.
     passes = float(work.data_passes.sum()) if busiest == "l1_data" and work.program is not None else 0.0
     if float((work.shared_wavefronts - work.shared_ideal).sum()) > (1.0 - FULL) * passes > 0.0:
+        return False
+    # In another order look-ups would find in L2 what was read before.
+    if busiest == "dram" and looked_up_again(work):
         return False
     # Nor is it known that look-ups need a sector for each value: in another order or layout they may share some.
     asked = float(work.global_sectors.sum()) if busiest in BELOW_L1 and busiest != "dram" else 0.0

@@ -18,6 +18,7 @@ from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidat
 from gemmprof.analysis.explanation.causes.access import piece_by_piece
 from gemmprof.analysis.explanation.causes.barriers import fewer_warps, hand_over_sums, selected
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
+from gemmprof.analysis.explanation.causes.reuse import looked_up_again
 from gemmprof.analysis.explanation.causes.threads import FILLED, filled_lanes
 from gemmprof.analysis.explanation.causes.unseen import of_the_busiest
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
@@ -300,6 +301,11 @@ def of_the_launch(work: Work) -> Iterator[str]:
         )
     if owner_of(work.profile).editable and not _SETTING_UP.search(work.profile.name):
         yield from filter(None, [of_the_busiest(work)])
+    if owner_of(work.profile).editable and (again := looked_up_again(work)):
+        yield (
+            f"Its look-ups read {again:.1f} times all allocated memory from DRAM: in another order of what is looked "
+            "up, or a part of the table at a time, they find in L2 what others have read."
+        )
 
 
 def _of_a_product(profile: KernelProfile, said: Collection[str]) -> Iterator[str]:

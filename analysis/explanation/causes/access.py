@@ -45,8 +45,8 @@ from gemmprof.analysis.explanation.demands.footprint import (
     rounds,
     sectors_of_a_thread,
 )
-from gemmprof.analysis.explanation.demands.resources import L1_PASSES, OF_AN_SM
-from gemmprof.analysis.explanation.demands.time_model import Fix, registers_of
+from gemmprof.analysis.explanation.demands.resources import L1_PASSES, OF_AN_SM, TRAFFIC
+from gemmprof.analysis.explanation.demands.time_model import SHARPNESS, Fix, registers_of
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
 from gemmprof.analysis.inputs.names import owner_of
@@ -58,6 +58,8 @@ GAPLESS = 0.8
 """Share of a warp's bytes, from its first to its last, from which on nothing is left out on purpose."""
 MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of coalescing."""
+COMPUTING = ("issue", "fma", "fma_heavy", "alu", "fp64", "xu", "tensor")
+"""Units that no address is moved by."""
 COALESCED = "neighbouring threads at neighbouring addresses"
 APART = 1.9
 """Sectors over what the bytes fill, from which on lanes lie apart: every second word. What touches fewer are rows that
@@ -114,7 +116,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     waits = _coalesced_waits(work, wasteful, share(fetched, sectors[work.global_loads].sum()))
     lost = [np.where(wasteful, excess, 0.0), *(one.attributed for one in others)]
     stalled = "time that warps are stalled by these stores / time"
-    regular = share(work.global_sectors[wasteful].sum(), work.global_sectors.sum())
+    regular = _of_the_rest(work) * share(work.global_sectors[wasteful].sum(), work.global_sectors.sum())
     yield Candidate(
         cause="uncoalesced_access",
         variants=(
@@ -137,6 +139,16 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.maximum.reduce([one for one in lost if one is not None]),
     )
+
+
+def _of_the_rest(work: Work) -> float:
+    """Share of what a launch needs beyond its terms that these accesses can be the reason for: as the time model puts
+    it on the busiest terms, those of arithmetic have their part where it keeps its units busier than memory is.
+    """
+    busy = {key: load.share for key, load in work.loads.items()}
+    arithmetic = max((busy[key] for key in COMPUTING if key in busy), default=0.0)
+    moved = max((busy[key] for key in TRAFFIC if key in busy), default=0.0)
+    return (moved / arithmetic) ** SHARPNESS if moved < arithmetic else 1.0
 
 
 @once
@@ -762,6 +774,9 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     if loops == {None} or _down_the_rows(work, narrow):
         # They leave places empty where a grid of so few threads no longer fills the GPU.
         warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
+    elif few := [rounds(work, loop) for loop in loops if loop is not None]:
+        # Elements beyond those of a thread's own rounds are other threads'.
+        warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio * min(few))
     if loops == {None}:
         # A thread does one access and ends: wider ones need fewer threads.
         fewer["block_launch"] = ratio

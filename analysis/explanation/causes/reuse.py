@@ -552,10 +552,8 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     arrays, or a value is looked up where its key was found: fixed, one record holds all that is wanted, and its sector
     is fetched in place of one an array.
     """
-    flows = traffic(work)
+    flows, allocated = traffic(work), _readable(work)
     records = as_records(work)
-    accessible = work.number(metrics.ACCESSIBLE_BYTES)
-    allocated = accessible / SECTOR - _only_written(work, flows) if accessible else None
     found, l2 = None, work.profile.device.l2_bytes
     # What a request touches beyond its bytes is fetched again because of that (`uncoalesced_access`), unless L1 had it.
     loads = work.global_loads
@@ -573,7 +571,8 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         # What fits L2 is read once in any order: fewer sectors are neighbours' sharing, no count of what blocks load.
         there = min(there, once) if once > (l2 or 0) / SECTOR else there
     ordered = work.profile.launch.blocks > 1 and 0.0 < flows.missed <= 2.0 * in_order
-    if ordered and flows.dram_read > AGAIN * there * wasted:
+    # Nobody allocates local memory, and no order of blocks brings less of it.
+    if ordered and flows.dram_read - flows.local_read > AGAIN * there * wasted:
         named = "all allocated memory" if there == allocated else "what all blocks load"
         found = _read_again(work, flows, there, named, late)
     elif ordered and in_order >= SHARED_SECTORS * flows.dram_read > 0.0:
@@ -586,6 +585,22 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         yield found
     elif records is not None:
         yield replace(records, cause="cache_locality")
+
+
+def _readable(work: Work) -> float | None:
+    """Sectors of all that the program has allocated, without what the launch only stores; None where nobody knows."""
+    accessible = work.number(metrics.ACCESSIBLE_BYTES)
+    return accessible / SECTOR - _only_written(work, traffic(work)) if accessible else None
+
+
+def looked_up_again(work: Work) -> float:
+    """How often all that there is was read from DRAM, where mostly look-ups read it; 0 where none of it need have been
+    read twice.
+    """
+    flows, there = traffic(work), _readable(work)
+    if there is None or flows.missed <= 2.0 * _in_order(work, flows) or flows.dram_read <= AGAIN * there:
+        return 0.0
+    return flows.dram_read / there
 
 
 def _only_written(work: Work, flows: Traffic) -> float:
@@ -649,7 +664,11 @@ def _read_again(work: Work, flows: Traffic, there: float, named: str, late: str)
     # Threads that load the same words again explain most of what is read so many times over.
     arrays = footprint.arrays(work)
     own = sum(float(sectors[list(one.rows)].sum()) * (1.0 - one.thread / one.asked) for one in arrays)
-    most = 2.0 * own > (1.0 - 1.0 / again) * float(sectors[loads].sum())
+    differs = loads.copy()
+    for axis, blocks in enumerate(work.profile.launch.grid):
+        if blocks > 1 and work.program is not None:
+            differs &= ~distinct.same_along(work, axis)
+    most = 2.0 * own > (1.0 - 1.0 / again) * float(sectors[differs].sum())
     # What DRAM delivers L2 takes in, beside what L1 asks of it.
     factors = dict.fromkeys(("l2", "l2_tags"), share(flows.l2 + there, flows.l2 + flows.dram_read))
     factors["dram"] = share(there + flows.dram_written, flows.dram_read + flows.dram_written)

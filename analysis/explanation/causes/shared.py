@@ -12,6 +12,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import gathers
+from gemmprof.analysis.explanation.causes.atomics import ADDITIONS, EXTREMES
 from gemmprof.analysis.explanation.causes.several_results import more_outputs
 from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import Loop, reached
@@ -33,6 +34,7 @@ from gemmprof.analysis.explanation.demands.work import (
 from gemmprof.gpu.arch import LIMITS, REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
+STAYS_OF_HALF = 3 / 4  # where it is twice as long only
 READ_AGAIN = 2.5  # reads of a stored value; a sum by halves reads each twice
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""
@@ -169,8 +171,11 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     for at in np.flatnonzero(loads & code.by_loads).tolist():
         confirmed = at in forms and forms[at].confirmed
         loads[at] = confirmed or not code.by_loads[list(code.sources(at))].any()
-    if work.profile.launch.blocks < FEWER_BLOCKS * work.sms:
-        return  # larger tiles are fewer blocks, too few for the SMs
+    # Larger tiles are fewer blocks, at last too few for the SMs.
+    fewer = work.profile.launch.blocks / work.sms
+    if fewer < 2.0:
+        return
+    loads &= ~_summed_alike(work, loads)
     if _read_once(work, loads):
         return
     # Triton holds operands of a whole BLOCK_K in registers, unless tensor cores take them: of twice the rows, sums and
@@ -183,13 +188,13 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     used = {one for at in np.flatnonzero(loads).tolist() for one in readers[at]}
     for at in np.flatnonzero(beside).tolist():
         beside[at] = not used.isdisjoint(readers[at])
-    known = _of_one_tile(work, loads)
+    known = _of_one_tile(work, loads) if fewer >= FEWER_BLOCKS else []
     variants = [replace(one, change="") for one in more_outputs(work, known, "shared")] if known else []
     passes, everything = float(work.shared_ideal[loads].sum()), float(work.data_passes.sum())
     busy = max(work.loads[key].share for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
     if share(passes, everything) >= 0.4 and busy * work.imbalance >= latency.QUIET:
         square = _of_a_square(work, known)
-        stays = min(STAYS, square)
+        stays = min(STAYS if fewer >= FEWER_BLOCKS else STAYS_OF_HALF, square)
         left = float(np.where(loads, stays, 1.0) @ work.data_passes)
         fix = Fix(
             keep=np.where(loads | beside, stays, 1.0),
@@ -200,6 +205,8 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
             f"{footprint.OUTPUTS} x {footprint.OUTPUTS} results a thread"
             if square < STAYS
             else "twice the tile of a thread"
+            if fewer >= FEWER_BLOCKS
+            else "a tile of a thread twice as long"
         )
         variants.append(Variant(name, fix, counted=L1_PASSES))
     if not variants:
@@ -219,6 +226,22 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
     )
+
+
+def _summed_alike(work: Work, loads: Mask) -> Mask:
+    """Of these loads those of what all threads add up alike, as a block's parts of a sum: more results a thread have
+    as many such sums.
+    """
+    forms, code = address_forms.checked_forms(work), work.code
+    there = np.flatnonzero(loads & work.ran).tolist()
+    alike = {at for at in there if at in forms and forms[at].form.kind == address_forms.UNIFORM}
+    parts = set(alike)
+    for at in sorted(reached(parts, code.readers.__getitem__)):
+        if work.sass[at].opcode in ADDITIONS | EXTREMES and alike.issuperset(code.sources(at)):
+            alike.add(at)
+    found = np.zeros(len(loads), dtype=bool)
+    found[[at for at in parts if alike.issuperset(code.readers[at])]] = True
+    return found
 
 
 def _of_one_tile(work: Work, loads: Mask) -> list[footprint.Reuse]:

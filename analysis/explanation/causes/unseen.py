@@ -4,6 +4,8 @@ the units' use tell.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -30,6 +32,9 @@ from gemmprof.gpu.arch import WARP, has_tensor_cores
 WIDE_WORD = 8  # bytes of an FP64 value
 HALVINGS = 3  # steps of a sum that shuffles are worth
 SUMS = {"FADD", "DADD", "HADD2", "IADD3", "VIADD", "IMAD"}  # what adds two values up
+ISSUED = ("issue", "alu", "fma", "fma_heavy")  # units that the copies of registers keep busy
+_COPY = re.compile(r"@\S+\s+(?:IMAD\.MOV|MOV)\b")
+COMBINED = SUMS | {"FMNMX", "IMNMX", "VIMNMX", "DMNMX"}  # or takes one of two
 HOW = "which index runs along threadIdx.x, store structures as arrays, or go through shared memory."
 
 
@@ -147,9 +152,16 @@ def of_the_busiest(work: Work) -> str:
         return ""
     code = flow.program(lines)
     if 100.0 * busiest.share < HIGH_PERCENT:
-        return _of_none(code)
+        return _of_none(code, work.profile.launch.threads_per_block)
     inside = code.within(code.loops)
     there = [line for line, within in zip(code.sass, inside, strict=True) if within]
+    chosen = sum(bool(line.guard) and _COPY.match(line.text) is not None for line in there)
+    if busiest.resource.key in ISSUED and 3 * chosen > len(there):
+        return (
+            f"{chosen} of the {len(there)} instructions in its loops copy a register under a condition: a thread's own "
+            "array is indexed by a number that the compiler does not know. With a constant number of rounds (a "
+            "template parameter, #pragma unroll) each element is a register of its own."
+        )
     if busiest.resource.key == "issue":
         calls = {one.name: one.remedy for one, at in calls_in(code, compiled_by_triton(work)) if inside[at]}
         if calls:
@@ -186,16 +198,32 @@ def of_the_busiest(work: Work) -> str:
     return ""
 
 
-def _of_none(code: flow.Program) -> str:
-    """What warps wait for one after the other: sums put together step by step, and atomics that each lane has."""
+def _of_none(code: flow.Program, threads: int) -> str:
+    """What warps of blocks of so many threads wait for one after the other: sums put together step by step, and atomics
+    that each lane has.
+    """
     bars = [at for at, line in enumerate(code.sass) if line.opcode == "BAR"]
     steps = sum(_adds_up(code, range(first + 1, last)) for first, last in pairwise(bars))
+    # A loop of such steps takes half as many threads in each.
+    halving = [
+        one
+        for one in code.loops
+        if any(at in one for at in bars) and _adds_up(code, range(one.first, one.last))
+    ]
+    if halving:
+        steps = max(steps, math.ceil(math.log2(max(2, threads))))
     if steps >= HALVINGS:
         return (
             f"It adds up through shared memory in {steps} steps, each with a barrier: lanes of a warp add up by "
             "shuffles (__shfl_down_sync, __reduce_add_sync) without any, and one step is left for a block's warps."
         )
-    added = [at for at, line in enumerate(code.sass) if line.is_atomic and line.space == "global"]
+    # What a block has added up in shared memory is no element.
+    in_shared = {at for at, line in enumerate(code.sass) if line.is_load and line.space == "shared"}
+    added = [
+        at
+        for at, line in enumerate(code.sass)
+        if line.is_atomic and line.space == "global" and in_shared.isdisjoint(code.of_values(at))
+    ]
     inside = code.within(code.loops)
     by_lane = code.by_loads | code.made_by(lambda line: any("SR_TID" in one for one in line.operands))
     # Sums of a block's own loops come together once, after them.
@@ -209,12 +237,23 @@ def _of_none(code: flow.Program) -> str:
 
 def _adds_up(code: flow.Program, step: range) -> bool:
     """Whether between two meetings threads add another's value to their own in shared memory, and do nothing else."""
+
+    def packed(at: int) -> bool:
+        return code.sass[at].opcode == "LOP3"  # several values in a word
+
     stores = [at for at in step if code.sass[at].space == "shared" and code.sass[at].is_store]
-    made = [{code.sass[one].opcode for one in code.of_values(at)} for at in stores]
+    made = [
+        {
+            code.sass[of].opcode
+            for one in code.of_values(at)
+            for of in (code.sources(one) if packed(one) else (one,))
+        }
+        for at in stores
+    ]
     elsewhere = any(
         code.sass[at].space in ("global", "local") or code.sass[at].opcode == "SHFL" for at in step
     )
-    return bool(stores) and not elsewhere and all(one and one <= SUMS for one in made)
+    return bool(stores) and not elsewhere and all(one and one <= COMBINED for one in made)
 
 
 def _counted(work: Work, name: str) -> dict[int, int]:

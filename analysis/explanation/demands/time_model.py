@@ -133,7 +133,9 @@ class TimeModel:
         self.inner = 1.0 - work.idle_start
         self.rest = 0.0
         terms = self.terms(NOTHING)
-        if self.unloaded is None and len(work.loads) > FEW_LOADS:
+        # What waits for the host's memory, more than for anything else, waits in that term.
+        of_the_host = LINK in terms and terms[LINK] >= max(terms.values())
+        if self.unloaded is None and len(work.loads) > FEW_LOADS and not of_the_host:
             # No warp was sampled: latency is what no unit was busy with, on the busiest SM.
             busy = sum(term**OVERLAP for term in _apart(terms).values())
             self.rest = float(max(0.0, self.inner**OVERLAP - busy) ** (1.0 / OVERLAP))

@@ -251,6 +251,9 @@ def test_idle_sms_are_told_of_blocks_that_somebody_chooses(name: str, told: bool
         ("lsu", "LDS R4, [R2] ;", "float4"),
         ("lsu", "LDS.128 R4, [R2] ;", ""),
         ("fma", "FFMA R4, R4, R11, R4 ;", "tensor cores"),
+        ("issue", "@P1 MOV R4, R5 ;", "constant number of rounds"),
+        ("alu", "@P1 IMAD.MOV.U32 R4, RZ, RZ, R5 ;", "constant number of rounds"),
+        ("issue", "MOV R4, R5 ;", ""),
     ],
 )
 def test_a_unit_at_its_limit_is_told_by_the_code_where_nobody_counted_it(
@@ -279,6 +282,8 @@ DONE = (*STEP[:-1], "BRA 0x000020 ;", "EXIT ;")
         ((*LOADED, *DONE[:-1], "RED.E.ADD.STRONG.GPU [R2.64], R5 ;", "EXIT ;"), ""),  # after its loop
         ((*LOADED, *STEP * 4, "EXIT ;"), "in 3 steps"),
         ((*LOADED, *STEP[:1], *STEP[2:] * 4, "EXIT ;"), ""),  # what is stored was not added up
+        ((*LOADED, *STEP, "@P0 BRA 0x000020 ;", "EXIT ;"), "in 5 steps"),  # a loop of them, for 32 threads
+        ((*LOADED, "LDS R5, [R8] ;", "RED.E.ADD.STRONG.GPU [R2.64], R5 ;", "EXIT ;"), ""),  # a block's sum
     ],
 )
 def test_what_warps_wait_for_one_after_the_other_is_told_by_the_code(

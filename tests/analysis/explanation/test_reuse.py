@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from made_code import made
@@ -11,12 +14,13 @@ from recorded_data import DATA, one_launch, studies_of, study_reports
 
 from gemmprof.analysis.explanation.causes.access import (
     _indices,
+    _of_the_rest,
     in_patches,
     narrow_access,
     uncoalesced_access,
 )
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
-from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
+from gemmprof.analysis.explanation.causes.reuse import cache_locality, looked_up_again, redundant_loads
 from gemmprof.analysis.explanation.causes.shared import local_memory, shared_memory_bandwidth
 from gemmprof.analysis.explanation.causes.threads import _until_done
 from gemmprof.analysis.explanation.causes.waits import instruction_latency
@@ -481,3 +485,44 @@ def test_chains_of_arithmetic_leave_the_waits_for_loads() -> None:
     (way,) = next(one.variants for one in instruction_latency(found))
     predictor = Predictor(TimeModel(found))
     assert predictor.told(way, predictor.predict(way)).saves == pytest.approx(saved["four"], abs=0.15)
+
+
+def test_sums_that_all_threads_make_alike_are_no_operands_of_more_results() -> None:
+    """A block's warps add up what each of them has left in shared memory: four results a thread are four such sums."""
+    found, _ = study("gram_schmidt_tree_sums", "shuffles", DATA / "blind3" / "h200")
+    assert not any(one.variants for one in shared_memory_bandwidth(found))
+
+
+def test_few_blocks_leave_room_for_tiles_twice_as_long() -> None:
+    found, _ = study("feature_differences_two_shared_reads_each", of=DATA / "siblings" / "h100")
+    grid = found.profile.launch.grid
+
+    def ways(blocks: float) -> list[str]:
+        cut = replace(found.profile.launch, grid=(round(blocks * found.sms / grid[1]), grid[1], 1))
+        told = shared_memory_bandwidth(work(replace(found.profile, launch=cut)))
+        return [way.name for one in told for way in one.variants]
+
+    assert ways(8.0)[0] != "a tile of a thread twice as long"
+    assert ways(3.0) == ["a tile of a thread twice as long"] and ways(1.5) == []
+
+
+def test_look_ups_that_dram_answers_again_are_at_no_limit() -> None:
+    """Nodes numbered by chance: neighbours' rows come from DRAM three times, in order once."""
+    found, saved = study("triton_mesh_means_nodes_numbered_by_chance", of=DATA / "blind22" / "h100")
+    assert saved["renumbered"] > 0.7 and looked_up_again(found) == pytest.approx(3.0, abs=0.1)
+    told = explain_work(found)
+    assert told.at_limit is None and "3.0 times all allocated memory" in " ".join(told.levers)
+
+
+def test_local_memory_is_no_order_of_blocks() -> None:
+    """Rows in local memory move twice what the program has allocated."""
+    found, _ = study("rms_norm_gradient_row_kept_in_local", of=DATA / "blind11" / "h100")
+    assert "cache_locality" not in {one.cause for one in explain_work(found).findings}
+
+
+@pytest.mark.parametrize(("moved", "part"), [(0.4, 0.25), (0.8, 1.0), (0.9, 1.0)])
+def test_accesses_are_not_the_reason_for_what_arithmetic_needs_beyond_its_own(
+    moved: float, part: float
+) -> None:
+    units = {"alu": SimpleNamespace(share=0.8), "dram": SimpleNamespace(share=moved)}
+    assert _of_the_rest(cast(Work, SimpleNamespace(loads=units))) == pytest.approx(part)

@@ -13,7 +13,7 @@ from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.causes.grid import cut_finer
 from gemmprof.analysis.explanation.causes.unseen import unseen_passes
 from gemmprof.analysis.explanation.demands.rounds import straight_way, with_counts
-from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import LINK, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
@@ -183,3 +183,12 @@ def test_a_way_leads_to_the_loop_where_what_falls_through_ends() -> None:
         "FFMA R4, R4, R4, R4 ;", "@P1 BRA 0x000040 ;", "STG.E [R2], R4 ;", "EXIT ;", "BRA 0x000080 ;",
     ).code  # fmt: skip
     assert straight_way(code).tolist() == [True, *3 * [False], *4 * [True], False]
+
+
+def test_loads_of_the_host_s_memory_wait_in_its_term_alone(recorded: ReadRecorded) -> None:
+    """No warp was sampled: what no unit was busy with is the link's, which all of it waits for."""
+    found = next(one for one in recorded("flaws_other_memory") if one.function_name == "host_memory")
+    sampled = ("pcsamp", "issue_stalled", "average_warp")
+    kept = {name: one for name, one in found.metrics.items() if not any(word in name for word in sampled)}
+    model = TimeModel(work(replace(found, metrics=kept, instances={})))
+    assert model.unloaded is None and model.rest == 0.0 and model.saves(Fix(resources={LINK: 0.0})) > 0.5
