@@ -169,31 +169,19 @@ _PREDICATES = tuple(f"P{number}" for number in range(7))
 
 
 @dataclass(slots=True, eq=False)  # not frozen, which takes four times as long to make: nobody changes one
-class Sass:
-    """One instruction as its text tells it."""
+class Operation:
+    """What an opcode with its modifiers tells of an instruction, whatever it works on."""
 
-    text: str  # the line as disassembled
     opcode: str  # without modifiers: ``LDG``
     full: str  # with modifiers: ``LDG.E.128``
     modifiers: tuple[str, ...]  # ``("E", "128")``
-    guard: str  # the predicate that it runs under (``P3``), '' for none; ``!`` is dropped
-    writes: tuple[str, ...]  # registers and predicates that it writes: ``R4``, ``UR6``, ``P0``
-    reads: tuple[str, ...]  # registers and predicates that it reads, the guard and its addresses among them
-    operands: tuple[str, ...]  # operands as text
-    target: int | None  # address that it branches to, None for none
-    when: str = ""  # the same with ``!``
-    space: str = ""  # the memory that it accesses, '' for none
-    is_atomic: bool = False  # an atomic or a reduction in memory
-    is_store: bool = False  # it writes memory and returns nothing
-    is_load: bool = False  # it reads memory into registers (no atomics)
-    long_latency: bool = False  # its result is waited for on the long scoreboard: memory beyond shared memory
-    short_latency: bool = False  # on the short one: shared memory, special functions, constants, FP64 …
-    instruction_class: str = "other"  # key of `CLASSES`
-
-    @property
-    def places(self) -> frozenset[str]:
-        """Registers that tell where it accesses memory."""
-        return frozenset(name for operand in self.operands if "[" in operand for name in _names(operand))
+    space: str  # the memory that it accesses, '' for none
+    is_atomic: bool  # an atomic or a reduction in memory
+    is_store: bool  # it writes memory and returns nothing
+    is_load: bool  # it reads memory into registers (no atomics)
+    long_latency: bool  # its result is waited for on the long scoreboard: memory beyond shared memory
+    short_latency: bool  # on the short one: shared memory, special functions, constants, FP64 …
+    instruction_class: str  # key of `CLASSES`
 
     @property
     def fetches(self) -> bool:
@@ -215,6 +203,24 @@ class Sass:
         """The instruction behind it does not follow it unless it is guarded."""
         return self.opcode in ("BRA", "EXIT", "RET", "BRX", "JMP", "JMX", "KILL")
 
+
+@dataclass(slots=True, eq=False)
+class Sass(Operation):
+    """One instruction as its text tells it."""
+
+    text: str  # the line as disassembled
+    guard: str  # the predicate that it runs under (``P3``), '' for none; ``!`` is dropped
+    writes: tuple[str, ...]  # registers and predicates that it writes: ``R4``, ``UR6``, ``P0``
+    reads: tuple[str, ...]  # registers and predicates that it reads, the guard and its addresses among them
+    operands: tuple[str, ...]  # operands as text
+    target: int | None  # address that it branches to, None for none
+    when: str  # the guard with ``!``
+
+    @property
+    def places(self) -> frozenset[str]:
+        """Registers that tell where it accesses memory."""
+        return frozenset(name for operand in self.operands if "[" in operand for name in _names(operand))
+
     @property
     def moves_a_constant(self) -> bool:
         """``HFMA2 R6, -RZ, RZ, 0, 0`` and the like: the compiler's way to set a register, no arithmetic."""
@@ -223,6 +229,26 @@ class Sass:
         if self.opcode == "IMAD":
             return "MOV" in self.modifiers or self.operands[1:3] in (("RZ", "RZ"), ("-RZ", "RZ"))
         return self.operands[1:3] in (("-RZ", "RZ"), ("RZ", "RZ"))
+
+
+@lru_cache(maxsize=4096)
+def operation(full: str) -> Operation:
+    """What an opcode with its modifiers tells: ``LDG.E.128``."""
+    opcode, *modifiers = full.split(".")
+    known = info(opcode)
+    atomic, store = known.instruction_class == "atomic", known.result == "stored"
+    return Operation(
+        opcode,
+        full,
+        tuple(modifiers),
+        known.space,
+        is_atomic=atomic,
+        is_store=store,
+        is_load=bool(known.space) and not store and not atomic and opcode != "LDGSTS",
+        long_latency=known.waited_for == "long",
+        short_latency=known.waited_for == "short",
+        instruction_class=known.instruction_class,
+    )
 
 
 @lru_cache(maxsize=65536)
@@ -236,38 +262,36 @@ def parse(text: str) -> Sass:
         when = match[1] + guard if guard else ""
         body = body[match.end() :].lstrip()
     full, _, rest = body.partition(" ")
-    opcode, *modifiers = full.split(".")
+    known = operation(full)
     operands = tuple(part.strip() for part in _split(rest)) if rest.strip() else ()
     target = None
-    if opcode in JUMPS:
+    if known.opcode in JUMPS:
         found = _TARGET.findall(rest)
         target = int(found[-1], 16) if found else None
-    known = info(opcode)
-    writes, reads = _registers(known, full, operands)
+    writes, reads = _registers(full, operands)
     if guard:
         reads = (*reads, guard)
-    if opcode == "R2P":
+    if known.opcode == "R2P":
         mask = operands[-1]
         writes = _PREDICATES[: int(mask, 16).bit_length()] if mask.startswith("0x") else _PREDICATES
-    atomic, store = known.instruction_class == "atomic", known.result == "stored"
     return Sass(
+        known.opcode,
+        full,
+        known.modifiers,
+        known.space,
+        known.is_atomic,
+        known.is_store,
+        known.is_load,
+        known.long_latency,
+        known.short_latency,
+        known.instruction_class,
         text=text.strip(),
-        opcode=opcode,
-        full=full,
-        modifiers=tuple(modifiers),
         guard=guard,
         writes=writes,
         reads=reads,
         operands=operands,
         target=target,
         when=when,
-        space=known.space,
-        is_atomic=atomic,
-        is_store=store,
-        is_load=bool(known.space) and not store and not atomic and opcode != "LDGSTS",
-        long_latency=known.waited_for == "long",
-        short_latency=known.waited_for == "short",
-        instruction_class=known.instruction_class,
     )
 
 
@@ -300,15 +324,18 @@ def _names(operand: str, width: int = 1) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _result_width(known: OpcodeInfo, full: str) -> int:
+@lru_cache(maxsize=4096)
+def _result_width(full: str) -> int:
     """Registers that the result takes."""
+    known = info(full.partition(".")[0])
     if known.space or known.opcode in ("S2R", "ULDC"):
         return max(1, bytes_per_thread(full) // 4)
     product = matrix_product(full)
     return product.registers if product is not None else 2 if _PAIRS.match(full) else 1
 
 
-def _source_widths(known: OpcodeInfo, full: str) -> tuple[int, ...]:
+@lru_cache(maxsize=4096)
+def _source_widths(full: str) -> tuple[int, ...]:
     """Registers that each source takes; further ones as many as the last."""
     if (product := matrix_product(full)) is not None:
         # What a warp group multiplies with stands in shared memory.
@@ -316,15 +343,14 @@ def _source_widths(known: OpcodeInfo, full: str) -> tuple[int, ...]:
         return product.factors[0], second, product.registers, 1
     if full.startswith("IMAD.WIDE"):
         return 1, 1, 2  # what it adds to the product of two words is a pair
-    if known.instruction_class == "atomic":
-        return (_result_width(known, full),)  # what is added is as wide as what was there
+    if operation(full).is_atomic:
+        return (_result_width(full),)  # what is added is as wide as what was there
     return (2 if _PAIRS.match(full) and full[0] == "D" else 1,)
 
 
-def _registers(
-    known: OpcodeInfo, full: str, operands: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _registers(full: str, operands: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Registers written and read."""
+    known = info(full.partition(".")[0])
     if known.result or not operands or operands[0].startswith("["):
         width = max(1, bytes_per_thread(full) // 4) if known.result == "stored" else 1
         reads = [name for operand in operands[:-1] for name in _names(operand)]  # a store's last is its data
@@ -340,9 +366,9 @@ def _registers(
         if first_is_predicate and count == 2:
             break
         count += 1
-    width = _result_width(known, full)
+    width = _result_width(full)
     writes = [name for one in operands[:count] for name in _names(one, width if one[:1] in "RU" else 1)]
-    widths = _source_widths(known, full)
+    widths = _source_widths(full)
     reads = [
         name
         for place, operand in enumerate(operands[count:])

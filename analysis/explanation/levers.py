@@ -135,8 +135,10 @@ FEWER_GENERATORS = (
 
 def _of_generators(work: Work, everything: Sequence[Candidate]) -> Iterator[Candidate]:
     """What costs most inside cuRAND's header nobody rewrites: fewer generators are set up, or others."""
-    theirs = [_GENERATORS.search(line.file or "") is not None for line in work.instructions]
-    if not any(theirs):
+    files = {line.file for line in work.instructions}
+    headers = {file for file in files if file is not None and _GENERATORS.search(file)}
+    theirs = [line.file in headers for line in work.instructions]
+    if not headers:
         yield from everything
         return
     mine = []
@@ -244,16 +246,15 @@ DEBUG_BUILD = (
 def is_debug_build(profile: KernelProfile) -> bool:
     """Whether the code was compiled for a debugger (-G), without optimisation."""
     # What was not disassembled says nothing either way.
-    code = [
-        one for one in profile.source.instructions if one.sass and not one.sass.lstrip().startswith("NOP")
-    ]
+    lines = (one.sass.lstrip() for one in profile.source.instructions if one.sass)
+    code = [line for line in lines if not line.startswith("NOP")]
     # Of launches whose times alone were measured the code is not always read.
     read = len(code) >= CODE and metrics.counts_more_than_time(profile.metrics)
     if not read or not owner_of(profile).editable:
         return False
 
     def counted_as(kind: re.Pattern[str]) -> int:
-        return sum(kind.match(one.sass.lstrip()) is not None for one in code)
+        return sum(kind.match(line) is not None for line in code)
 
     return counted_as(_COPY) >= COPIES * len(code) and counted_as(_GUARDED) <= GUARDED * len(code)
 

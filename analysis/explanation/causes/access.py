@@ -1036,8 +1036,8 @@ def _narrow(work: Work) -> Mask:
 @once
 def _fragments(work: Work) -> Mask:
     """What tensor cores read as it is: instructions tell which lane has which part, and how wide it is."""
-    tensor = work.where(lambda line: line.instruction_class == "tensor")
-    return np.array([any(tensor[use] for use in uses) for uses in work.code.readers])
+    tensor = {*np.flatnonzero(work.where(lambda line: line.instruction_class == "tensor")).tolist()}
+    return np.array([not tensor.isdisjoint(uses) for uses in work.code.readers])
 
 
 def _overlapping(work: Work, narrow: Mask) -> Mask:

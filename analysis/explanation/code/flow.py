@@ -18,7 +18,8 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from gemmprof.analysis.opcodes import JUMPS, MATH_CLASSES, TARGET, Sass, parse
+from gemmprof.analysis.opcodes import JUMPS, MATH_CLASSES, TARGET, Sass, operation, parse
+from gemmprof.base.spread import grouped
 from gemmprof.model import Instruction
 
 COMPUTED = ("BRX", "BRXU", "JMX", "JMXU")  # jumps whose targets stand in no operand
@@ -49,9 +50,10 @@ def once(function: Callable[Concatenate[K, P], T]) -> Callable[Concatenate[K, P]
     @wraps(function)
     def answer(of: K, /, *args: P.args, **kwargs: P.kwargs) -> T:
         key = (function, args, tuple(kwargs.items())) if args or kwargs else function
-        if key not in of.kept:
-            of.kept[key] = function(of, *args, **kwargs)
-        return of.kept[key]  # type: ignore[return-value]  # `cast` is a call, half a million times
+        kept = of.kept
+        if key not in kept:
+            kept[key] = function(of, *args, **kwargs)
+        return kept[key]  # type: ignore[return-value]  # `cast` is a call, half a million times
 
     return answer
 
@@ -111,6 +113,24 @@ class Program:
         """Index of the instruction at a relative address."""
         return {address: index for index, address in enumerate(self.addresses)}
 
+    @cached_property
+    def _operations(self) -> dict[str, list[int]]:
+        """Where each opcode with its modifiers stands."""
+        return grouped((line.full, at) for at, line in enumerate(self.sass))
+
+    def where(self, wanted: Callable[[Sass], bool]) -> npt.NDArray[np.bool_]:
+        """A mask of the instructions that this holds for: asked once of each opcode with its modifiers, and of each
+        line with that one where the question goes on to operands, which an opcode alone does not have.
+        """
+        found = np.zeros(len(self.sass), dtype=bool)
+        for full, places in self._operations.items():
+            try:
+                if wanted(operation(full)):  # type: ignore[arg-type]
+                    found[places] = True
+            except AttributeError:
+                found[places] = [wanted(self.sass[at]) for at in places]
+        return found
+
     def target(self, index: int) -> int | None:
         """Index of the instruction that this branch or call goes to, None if unknown."""
         target = self.sass[index].target
@@ -151,10 +171,9 @@ class Program:
                     if threads[one] >= threads[at]:
                         dead.add((at, other))
                     break
+        ran = (executed > 0).tolist()
         return tuple(
-            tuple(at for at in before if executed[at] > 0 and (at, index) not in dead)
-            if executed[index] > 0
-            else before
+            tuple(at for at in before if ran[at] and (at, index) not in dead) if ran[index] else before
             for index, before in enumerate(self.predecessors)
         )
 
@@ -181,7 +200,8 @@ class Program:
 
     def loop_of(self, index: int) -> Loop | None:
         """The innermost loop around an instruction."""
-        return next(iter(self.loops_around[index]), None)
+        around = self.loops_around[index]
+        return around[0] if around else None
 
     def within(self, loops: Iterable[Loop | None]) -> npt.NDArray[np.bool_]:
         """The instructions of these loops."""
@@ -594,6 +614,9 @@ class _Reaching:
         left: dict[int, tuple[int, int]] = {}
         made, kept = 0, -1
         place = dict.fromkeys(self._first, 0)
+        others = {
+            name: ~(((1 << len(self._writers[name])) - 1) << first) for name, first in self._first.items()
+        }
         for at, line in enumerate(code.sass):
             if starts[at] == at:
                 made, kept = 0, -1
@@ -602,8 +625,7 @@ class _Reaching:
                     first, mine = self._first[name], place[name]
                     place[name] = mine + 1
                     if line.when in ("", when):
-                        others = ~(((1 << len(self._writers[name])) - 1) << first)
-                        made, kept = made & others, kept & others
+                        made, kept = made & others[name], kept & others[name]
                     made |= 1 << first + mine
             if at in ends:
                 left[at] = made, kept

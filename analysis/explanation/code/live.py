@@ -36,11 +36,11 @@ def live_registers(program: Program, readers: tuple[str, ...] = ()) -> tuple[int
     """Registers (R, not uniform ones) that are live at each instruction: those it reads, writes or leaves standing; of
     these opcodes alone, those that one of them still reads.
     """
-    masks = list(map(_masks, program.sass))
+    reads = list(map(_read, program.sass))
     if not readers:
-        return _live(program, [read for read, _ in masks], 1 << STACK_POINTER, [made for _, made in masks])
-    lines = zip(program.sass, masks, strict=True)
-    return _live(program, [read if line.opcode in readers else 0 for line, (read, _) in lines])
+        return _live(program, reads, 1 << STACK_POINTER, _written(program))
+    lines = zip(program.sass, reads, strict=True)
+    return _live(program, [read if line.opcode in readers else 0 for line, read in lines])
 
 
 @once
@@ -50,7 +50,7 @@ def live_results(program: Program, of: frozenset[int]) -> tuple[int, ...]:
         _bits(name for name in line.reads if not of.isdisjoint(program.producers(at, name)))
         for at, line in enumerate(program.sass)
     ]
-    made = [_masks(line)[1] if at in of else 0 for at, line in enumerate(program.sass)]
+    made = [written if at in of else 0 for at, written in enumerate(_written(program))]
     return _live(program, reads, beside=made)
 
 
@@ -58,7 +58,7 @@ def _live(
     program: Program, reads: Sequence[int], stack: int = 0, beside: Sequence[int] = ()
 ) -> tuple[int, ...]:
     """Registers that are live where these are read (a bit each): the ``stack`` to the end, others ``beside`` them."""
-    writes = [_masks(line)[1] for line in program.sass]
+    writes = _written(program)
     after = _after(program)
     before = turned(after)
     alive = [0] * len(program.sass)
@@ -74,8 +74,10 @@ def _live(
         kept = found if program.sass[index].guard else found & ~writes[index]
         if (found := kept | reads[index]) != alive[index]:
             alive[index] = found
-            waiting.extend(one for one in before[index] if one not in queued)
-            queued.update(before[index])
+            for one in before[index]:
+                if one not in queued:
+                    queued.add(one)
+                    waiting.append(one)
     made = beside or [0] * len(alive)
     return tuple((live | written).bit_count() for live, written in zip(alive, made, strict=True))
 
@@ -93,13 +95,19 @@ def _after(program: Program) -> list[list[int]]:
     return after
 
 
-def _masks(line: Sass) -> tuple[int, int]:
-    """Registers that an instruction reads, and those that it writes, a bit each."""
+@once
+def _written(program: Program) -> list[int]:
+    """Registers that each instruction writes, a bit each."""
+    return [_bits(line.writes) for line in program.sass]
+
+
+def _read(line: Sass) -> int:
+    """Registers that an instruction reads."""
     reads = _bits(line.reads)
     for place in _pairs(line):
         if (match := _REGISTER.search(line.operands[place])) is not None:
             reads |= 0b11 << int(match[1])
-    return reads, _bits(line.writes)
+    return reads
 
 
 def _pairs(line: Sass) -> range | tuple[int, ...]:

@@ -148,6 +148,8 @@ class _Neighbours:
         self._places: dict[Walked, Callable[[Value], Threads]] = {}
         called = (code.sass[first : last + 1] for first, last in code.functions if work.executed[first])
         self._called = {name for lines in called for line in lines for name in line.writes}
+        self._within = {at for first, last in code.functions for at in range(first, last + 1)}
+        self._stored: dict[Loop, set[str]] = {}
         self.found: dict[int, Labels | None] = {}  # None: each thread's own in each round
         for at in self._ran:
             if code.sass[at].writes:
@@ -166,10 +168,7 @@ class _Neighbours:
         if at in self._rows:
             return mixed(label(line.full), self._numbers(at, checked_forms(self._work)[at].form.address))
         exchanged = line.opcode in EXCHANGES and "SRZ" not in line.text
-        called = any(first <= at <= last for first, last in code.functions)
-        looked_up = line.is_load and line.space in ("global", "shared") and not self._stored_around(at)
-        looked_up &= bool(code.by_data[list(code.of_place(at))].any())
-        if exchanged or called or not (looked_up or line.space in ("", "constant")):
+        if exchanged or at in self._within or not (line.space in ("", "constant") or self._looks_up(at)):
             return None
         if not code.by_data[at] and _holds_numbers(line.writes[0]):
             return self._numbers(at, values_of(self._work).after(at, line.writes[0]))
@@ -189,11 +188,17 @@ class _Neighbours:
         changing = tuple(slice(None) if first in loops else slice(1) for first, _ in walked)
         return found[:, *changing].astype(np.uint64)
 
-    def _stored_around(self, at: int) -> bool:
-        """Whether something is stored in the loop around a load, perhaps where it loads."""
-        inside = np.flatnonzero(self._code.within([self._code.loop_of(at)]) & self._work.ran).tolist()
-        lines = (self._code.sass[one] for one in inside)
-        return any(line.space == self._code.sass[at].space and not line.is_load for line in lines)
+    def _looks_up(self, at: int) -> bool:
+        """Whether this loads where data say, and nothing is stored in the loop around it, perhaps where it loads."""
+        line, loop = self._code.sass[at], self._code.loop_of(at)
+        if not line.is_load or line.space not in ("global", "shared"):
+            return False
+        if loop is not None and loop not in self._stored:
+            inside = (self._code.sass[one] for one in self._ran if one in loop)
+            self._stored[loop] = {other.space for other in inside if not other.is_load}
+        if loop is not None and line.space in self._stored[loop]:
+            return False
+        return any(self._code.by_data[one] for one in self._code.of_place(at))
 
     def _read(self, at: int, name: str) -> Labels | None:
         """Of what an instruction reads in a register; what a round hands on to the next is each thread's own."""
@@ -201,8 +206,11 @@ class _Neighbours:
         several = [one for one in code.producers(at, name) if ran[one]]
         if not several or name in self._called or any(one not in self.found for one in several):
             return None
+        if len(several) == 1:
+            return self._seen(several[0], at, name)
         # Ways that few take are edges.
-        several = [one for one in several if ran[one] > EDGE_WAYS * ran[several].max()]
+        most = max(ran[one] for one in several)
+        several = [one for one in several if ran[one] > EDGE_WAYS * most]
         labels = [self._seen(one, at, name) for one in several]
         if len(several) > 1:
             turns = (turn for turn in deciding(code, several, at, self._turns) if code.by_data[turn])
@@ -215,9 +223,10 @@ class _Neighbours:
         found, mine, its = self.found[source], self._around[at], self._around[source]
         if found is None:
             return None
-        found = np.asarray(found[:, *(slice(None) if loop in mine else -1 for loop in its)])
-        for number, loop in enumerate(mine):
-            if loop not in its:
-                found = np.expand_dims(found, 1 + number)
+        if mine != its:
+            found = np.asarray(found[:, *(slice(None) if loop in mine else -1 for loop in its)])
+            for number, loop in enumerate(mine):
+                if loop not in its:
+                    found = np.expand_dims(found, 1 + number)
         words = [one for one in self._code.sass[source].writes if _holds_numbers(one)]
         return mixed(found, label(words.index(name))) if name in words[1:] else found

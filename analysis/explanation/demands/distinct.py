@@ -8,7 +8,7 @@ loads read. As many different values as these leave apart are counted, of the la
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -247,7 +247,14 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
         if code.sass[at].opcode in COPIES or (code.sass[at].space == "shared" and not code.sass[at].is_load)
     ]
     turns = [at for at in executed if code.sass[at].is_branch and code.sass[at].guard]
-    leaving = [[at for at in turns if at in loop and _leaves(code, loop, at)] for loop in code.loops]
+    leaving = [
+        [
+            at
+            for at in turns[bisect_left(turns, loop.first) : bisect_right(turns, loop.last)]
+            if _leaves(code, loop, at)
+        ]
+        for loop in code.loops
+    ]
     # Of what is read behind a loop in which it is made: where it is made, the loop's bit, and where threads leave it.
     counted: dict[int, list[tuple[int, int, list[int]]]] = {}
     for at in executed:

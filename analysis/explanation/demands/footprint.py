@@ -37,7 +37,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
-from gemmprof.analysis.explanation.code.symbolic import DEEPEST, Symbol, Threads, Value, Values
+from gemmprof.analysis.explanation.code.symbolic import DEEPEST, Coefficient, Symbol, Threads, Value, Values
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import WARP
@@ -98,13 +98,13 @@ class Places:
 
     def of(self, value: Value) -> Threads:
         """A value's numbers, points x rounds; 1 where all have the same."""
-        found = np.zeros((1, 1), dtype=np.int64)
+        found: Coefficient = 0
         for factors, number in value.terms.items():
-            one = np.full((1, 1), number) if isinstance(number, int) else number[self._threads][:, None]
+            one = number if isinstance(number, int) else number[self._threads][:, None]
             for symbol in factors:
                 one = one * self._symbol(symbol)
             found = found + one
-        return found
+        return np.full((1, 1), found) if isinstance(found, int) else found
 
     def of_each(self, value: Value) -> Threads:
         """The same, for each point and round."""
@@ -208,7 +208,7 @@ def arrays(work: Work, space: str = "global") -> tuple[Reuse, ...]:
     groups: dict[object, list[Form]] = {}
     for index, one in checked_forms(work).items():
         form = one.form
-        if form.space == space and work.sass[index].is_load and _believed(work, one):
+        if form.space == space and work.sass[index].is_load and _believed(work, index):
             # What rounds find at places that were loaded is told apart: nobody knows what of the rest it is.
             led = any(symbol.looked_up and symbol.loops for symbol in form.address.symbols)
             groups.setdefault((form.parameters or form.base, form.width, led), []).append(form)
@@ -250,7 +250,7 @@ def places_of_blocks(work: Work) -> dict[object, Own]:
         plain = all((line.is_load or line.is_store) and not line.is_atomic for line in lines)
         if not (plain and loads and stores and len({form.width for form in forms}) == 1):
             continue
-        if not all(_believed(work, one) for one in group):
+        if not all(_believed(work, form.index) for form in forms):
             continue
         whole, written = _followed(work, forms)[0], _followed(work, stores)[0]
         # A thread at the edge of its block's part computes the place beside it, and leaves it alone.
@@ -301,7 +301,7 @@ def met_in_block(work: Work, rows: Mask) -> float:
     """
     groups: dict[object, list[Form]] = {}
     for at, one in checked_forms(work).items():
-        if rows[at] and _believed(work, one):
+        if rows[at] and _believed(work, at):
             groups.setdefault((one.form.parameters or one.form.base, one.form.width), []).append(one.form)
     whole = again = float(work.threads[rows].sum())
     for forms in groups.values():
@@ -325,9 +325,11 @@ def _before(work: Work, store: Form, load: Form) -> bool:
     return store.index < load.index and (same or loop is None or store.index not in loop)
 
 
-def _believed(work: Work, one: Checked) -> bool:
+@once
+def _believed(work: Work, at: int) -> bool:
     """Whether the sectors that follow from a form are those that were counted, for any numbers or for its own."""
-    form, at = one.form, one.form.index
+    one = checked_forms(work)[at]
+    form = one.form
     if one.confirmed and form.kind in (AFFINE, STRIDED, UNIFORM):
         return True
     if looked_up_apart(form):
@@ -420,10 +422,10 @@ def _in_blocks(work: Work, axis: int, several: int) -> Callable[[Value], Threads
 
 def distinct_along(work: Work, form: Form, axis: int, several: int) -> float:
     """Share of an access's places which differ, of so many neighbouring blocks along an axis; 1 where nobody knows."""
-    if form.kind == UNKNOWN and not _believed(work, checked_forms(work)[form.index]):
+    if form.kind == UNKNOWN and not _believed(work, form.index):
         return 1.0
     places = _in_blocks(work, axis, several)(form.address)[:, 0].reshape(several, -1)
-    return len(distinct(places)) / sum(len(distinct(one)) for one in places)
+    return len(distinct(places)) / int(_how_many(places).sum())
 
 
 Walked = tuple[tuple[int, int], ...]
@@ -523,6 +525,12 @@ def distinct(values: Threads) -> Threads:
     """The different ones of some numbers, ascending: np.unique hashes them since NumPy 2.3, which takes far longer."""
     ascending = np.sort(values, axis=None)
     return ascending[np.concatenate(([True], ascending[1:] != ascending[:-1]))]
+
+
+def _how_many(rows: Threads) -> Threads:
+    """How many different numbers each row holds."""
+    ascending = np.sort(rows, axis=1)
+    return np.asarray(1 + (ascending[:, 1:] != ascending[:, :-1]).sum(axis=1))
 
 
 def _walked(work: Work, forms: list[Form]) -> list[Walked]:
@@ -654,7 +662,7 @@ def _touched(
         word = WORD if width < WORD and not ((of_words - of_words[:, :1]) % WORD).any() else 1
         if len(begin) > 1:
             window = block[begin[:GROUPS, None] + before * steps].reshape(min(GROUPS, len(begin)), -1)
-            vectors = np.mean([len(distinct(one // WIDEST)) / len(distinct(one)) for one in window])
+            vectors = np.mean(_how_many(window // WIDEST) / _how_many(window))
             warp = begin[:lanes]
             apart = 1.0 + (_lines(first[:, warp]) - 1.0) * (lanes - 1) / (len(warp) - 1)
             spread[axis] = max(1.0, float(vectors) * apart / looked_up)
@@ -668,23 +676,22 @@ def _touched(
         if axis not in outputs and shape[number] >= OUTPUTS:
             # Not all are as far apart: of some groups of neighbours the mean.
             begin = begin[:: -(-len(begin) // GROUPS)]
-            several = [distinct(block[one + before * steps]) for one in begin]
-            outputs[axis] = float(np.mean([len(one) for one in several]))
-            by_words[axis] = float(np.mean([len(distinct(one // word)) for one in several])) / outputs[axis]
+            several = block[begin[:, None] + before * steps].reshape(len(begin), -1)
+            outputs[axis] = float(np.mean(_how_many(several)))
+            by_words[axis] = float(np.mean(_how_many(several // word))) / outputs[axis]
             fetched[axis] = fetched[BLOCKS + axis]
-    starts = [distinct(one[:lanes]) for one in first]
     start = distinct(first[:, :lanes])
     touched = Reuse(
         rows=tuple(form.index for form in forms),
         width=width,
         asked=together.shape[1],
-        thread=float(np.mean([len(distinct(one)) for one in block[:lanes]])),
+        thread=float(np.mean(_how_many(block[:lanes]))),
         apart=sum(len(distinct(one[:lanes])) for one in whole),
         warp=len(distinct(block[:lanes])),
         block=len(distinct(block)),
         sectors=len(lines),
         dense=len(start) * width / (float(start[-1]) - float(start[0]) + width)
-        if all(len(one) == lanes for one in starts)
+        if (_how_many(first[:, :lanes]) == lanes).all()
         else 0.0,
         outputs=outputs,
         fetched=fetched,
@@ -781,7 +788,7 @@ def _dimensions(work: Work) -> tuple[dict[int, str], dict[object, Threads]]:
 
 def _lines(places: Threads) -> float:
     """Lines of L1 that a warp looks up with each of some accesses (rows), the mean."""
-    return float(np.mean([len(distinct(one // LINE)) for one in places]))
+    return float(np.mean(_how_many(places // LINE)))
 
 
 def written(work: Work, form: Form, loop: Loop) -> bool:

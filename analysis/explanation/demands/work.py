@@ -126,7 +126,7 @@ class Work:
 
     # --- Per instruction ---
 
-    @property
+    @cached_property
     def code(self) -> flow.Program:
         """Control flow, for whoever looks at instructions: only a launch with a `program` has any."""
         assert self.program is not None
@@ -296,9 +296,9 @@ class Work:
         key = getattr(wanted, "__code__", None), cells
         plain = all(isinstance(cell, (str, frozenset)) for cell in cells)
         if key[0] is None or not plain or getattr(wanted, "__defaults__", None):
-            return np.fromiter(map(wanted, self.sass), dtype=bool, count=len(self.sass))
+            return self.code.where(wanted)
         if key not in self.code.masks:
-            self.code.masks[key] = np.fromiter(map(wanted, self.sass), dtype=bool, count=len(self.sass))
+            self.code.masks[key] = self.code.where(wanted)
         return self.code.masks[key].copy()
 
     @cached_property
