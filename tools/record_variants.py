@@ -38,6 +38,7 @@ SETS = (
     "blind26",
     "siblings",
     "blind27",
+    "blind28",
 )
 """In the order in which they were written; the last is the one judged at first sight (tools/score_studies.py)."""
 FULL = (*NCU[: NCU.index("--section")], "--set", "full")
