@@ -598,9 +598,9 @@ def looked_up_again(work: Work) -> float:
     read twice.
     """
     flows, there = traffic(work), _readable(work)
-    if there is None or flows.missed <= 2.0 * _in_order(work, flows) or flows.dram_read <= AGAIN * there:
-        return 0.0
-    return flows.dram_read / there
+    if there and flows.missed > 2.0 * _in_order(work, flows) and flows.dram_read > AGAIN * there > 0.0:
+        return flows.dram_read / there
+    return 0.0
 
 
 def _only_written(work: Work, flows: Traffic) -> float:
