@@ -22,7 +22,8 @@ from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
 from gemmprof.analysis.explanation.trust import WAITS, counts_unlike, doubts, runs_unlike
 from gemmprof.analysis.sections.by_line import Code, base_name
-from gemmprof.model import NOTABLE, UNPLACED, AtLimit, CodePlace, Explanation, Finding, KernelProfile, Rewrite
+from gemmprof.model import NOTABLE, AtLimit, CodePlace, Explanation, Finding, KernelProfile, Rewrite
+from gemmprof.model.profiles import is_notable
 
 # --- Places -----------------------------------------------------------------------------------------------------------
 # Where a finding sits: the user's own lines that its weight falls on, else the instructions.
@@ -285,9 +286,8 @@ def _said(weighed: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
 
 
 def _tells(one: Weighed) -> bool:
-    """Whether it saves enough to be a statement (`gemmprof.model.Finding.notable`)."""
-    placed = one.candidate.attributed is not None or one.candidate.cause == "small_grid"
-    return one.prediction.saves >= (NOTABLE if placed else UNPLACED)
+    """Whether it saves enough to be a statement."""
+    return is_notable(one.candidate.cause, one.prediction.saves, placed=one.candidate.attributed is not None)
 
 
 def _one_a_loss(names: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:

@@ -340,6 +340,13 @@ statements from 8 to 12 % that were tried, or whose fix is written, four bring n
 """
 
 
+def is_notable(cause: str, saves: float, *, placed: bool) -> bool:
+    """Whether a share of the time that fixing a cause saves is enough for a statement, by whether the code has a place
+    for it.
+    """
+    return saves >= (NOTABLE if placed or cause == "small_grid" else UNPLACED)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A cause that holds a launch back, and what fixing it alone would bring."""
@@ -361,7 +368,7 @@ class Finding:
     @property
     def notable(self) -> bool:
         """Whether it saves enough to be a statement, for what it rests on."""
-        return self.saves >= (NOTABLE if self.places or self.cause == "small_grid" else UNPLACED)
+        return is_notable(self.cause, self.saves, placed=bool(self.places))
 
     @property
     def told(self) -> bool:

@@ -33,7 +33,7 @@ from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import (
     evaluations,
     neighbours_alike,
-    same_along,
+    same_by_axis,
     shared_by_neighbours,
 )
 from gemmprof.analysis.explanation.demands.footprint import (
@@ -538,8 +538,7 @@ def _blocks_differ(work: Work, one: Reuse) -> bool:
     """Whether each block, along each axis of the grid, loads other places of this array."""
     rows, forms = list(one.rows), [checked_forms(work)[at] for at in one.rows]
     own = all(each.confirmed and any(symbol.blocks for symbol in each.form.address.symbols) for each in forms)
-    same = (same_along(work, axis) for axis, blocks in enumerate(work.profile.launch.grid) if blocks > 1)
-    return own and not any(alike[rows].any() for alike in same)
+    return own and not any(alike[rows].any() for alike in same_by_axis(work))
 
 
 def _below(work: Work, sectors: Array, tags: Array, missed: float) -> dict[str, float]:
@@ -770,13 +769,12 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         if _bytes_each(work, narrow & here) >= WORD:
             around &= ~(here & work.code.by_data)
     keep[around] = ratio
-    warps, fewer = 1.0, {}
+    # Elements beyond those of a thread's own rounds are other threads'.
+    few = min((rounds(work, loop) for loop in loops if loop is not None), default=math.inf)
     if loops == {None} or _down_the_rows(work, narrow):
-        # They leave places empty where a grid of so few threads no longer fills the GPU.
-        warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
-    elif few := [rounds(work, loop) for loop in loops if loop is not None]:
-        # Elements beyond those of a thread's own rounds are other threads'.
-        warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio * min(few))
+        few = 1.0
+    # They leave places empty where a grid of so few threads no longer fills the GPU.
+    warps, fewer = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio * few), {}
     if loops == {None}:
         # A thread does one access and ends: wider ones need fewer threads.
         fewer["block_launch"] = ratio

@@ -32,6 +32,7 @@ from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traf
 from gemmprof.analysis.explanation.demands.work import (
     Array,
     Work,
+    once,
     share,
     tensor_copies,
 )
@@ -559,7 +560,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     loads = work.global_loads
     fetched = min(float(work.global_sectors[loads].sum()), flows.missed)
     wasted = max(1.0, share(fetched, work.global_ideal[loads].sum()))
-    in_order = _in_order(work, flows)
+    in_order = _in_order(work)
     there = allocated or np.inf
     # Blocks that share what they load find some of it in L2, whatever their order: else nobody had it. What a thread
     # loads again itself is no order of blocks.
@@ -587,6 +588,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         yield replace(records, cause="cache_locality")
 
 
+@once
 def _readable(work: Work) -> float | None:
     """Sectors of all that the program has allocated, without what the launch only stores; None where nobody knows."""
     accessible = work.number(metrics.ACCESSIBLE_BYTES)
@@ -598,7 +600,7 @@ def looked_up_again(work: Work) -> float:
     read twice.
     """
     flows, there = traffic(work), _readable(work)
-    if there and flows.missed > 2.0 * _in_order(work, flows) and flows.dram_read > AGAIN * there > 0.0:
+    if there and flows.missed > 2.0 * _in_order(work) and flows.dram_read > AGAIN * there > 0.0:
         return flows.dram_read / there
     return 0.0
 
@@ -616,10 +618,12 @@ def _only_written(work: Work, flows: Traffic) -> float:
     return min(flows.dram_written, float(work.global_sectors[apart].sum())) if known else 0.0
 
 
-def _in_order(work: Work, flows: Traffic) -> float:
+@once
+def _in_order(work: Work) -> float:
     """Sectors that L1 fetched at places that the order of the work decides: all but look-ups, where the data do; these,
     too, where blocks along an axis of the grid look up the same.
     """
+    flows = traffic(work)
     if work.program is None:
         return flows.missed
     loads, code = work.global_loads, work.code
@@ -636,7 +640,7 @@ def _in_order(work: Work, flows: Traffic) -> float:
                 or one.form.step(loop) == 0
                 or any(loop.first in symbol.loops for symbol in told_by)
             )
-    same = [distinct.same_along(work, axis) for axis, size in enumerate(work.profile.launch.grid) if size > 1]
+    same = distinct.same_by_axis(work)
     for at in np.flatnonzero(looked_up).tolist():
         indices = [index for index in reached(code.sources(at), code.sources) if loads[index]]
         looked_up[at] = not any(bool(one[indices].all()) for one in same)
@@ -665,9 +669,8 @@ def _read_again(work: Work, flows: Traffic, there: float, named: str, late: str)
     arrays = footprint.arrays(work)
     own = sum(float(sectors[list(one.rows)].sum()) * (1.0 - one.thread / one.asked) for one in arrays)
     differs = loads.copy()
-    for axis, blocks in enumerate(work.profile.launch.grid):
-        if blocks > 1 and work.program is not None:
-            differs &= ~distinct.same_along(work, axis)
+    for same in distinct.same_by_axis(work):
+        differs &= ~same
     most = 2.0 * own > (1.0 - 1.0 / again) * float(sectors[differs].sum())
     # What DRAM delivers L2 takes in, beside what L1 asks of it.
     factors = dict.fromkeys(("l2", "l2_tags"), share(flows.l2 + there, flows.l2 + flows.dram_read))
@@ -712,9 +715,8 @@ def _blocks_share_nothing(work: Work) -> bool:
         around = (loop.first for loop in work.code.loops_around[at])
         again = any(first not in one.form.loops for first in around if work.executed[first])
         own[at] = loads[at] and again and any(symbol.blocks for symbol in one.form.address.symbols)
-    for axis, blocks in enumerate(work.profile.launch.grid):
-        if blocks > 1:
-            own &= ~distinct.same_along(work, axis)
+    for same in distinct.same_by_axis(work):
+        own &= ~same
     sectors = work.global_sectors
     return 2.0 * float(sectors[own].sum()) > float(sectors[loads].sum())
 
@@ -726,7 +728,7 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
     if by_copies:
         first = "Fetch once what neighbouring blocks share"
         then = "Launch clusters whose blocks multicast their tensor copies, or use larger tiles."
-    missed = flows.missed - 0.5 * (_in_order(work, flows) - flows.dram_read)
+    missed = flows.missed - 0.5 * (_in_order(work) - flows.dram_read)
     fix = Fix(resources=flows.factors(missed, flows.written, dram_read=flows.dram_read))
     return Candidate(
         cause="cache_locality",

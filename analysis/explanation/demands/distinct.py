@@ -226,6 +226,12 @@ def same_along(work: Work, axis: int) -> Mask:
     return np.array([not one.axes >> axis & 1 for one in _differs(work)[0]])
 
 
+def same_by_axis(work: Work) -> list[Mask]:
+    """The same for each axis along which the grid has several blocks; none of code that nobody saw."""
+    axes = (axis for axis, blocks in enumerate(work.profile.launch.grid) if blocks > 1)
+    return [same_along(work, axis) for axis in axes if work.program is not None]
+
+
 @once
 def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
     """What each instruction's result differs by, and the classes of threads that this speaks of.
