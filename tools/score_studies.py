@@ -352,9 +352,18 @@ def table(first: ByCard, today: ByCard) -> Table:
     return " | aim> | " + " | ".join(f"{column}>" for column in columns), lines
 
 
+@cache
+def _of_frameworks() -> frozenset[str]:
+    """Studies that a Python program runs."""
+    recorded = (study for folder in FOLDERS for card in recordings(folder) for study in listed(card))
+    return frozenset(study["study"] for study in recorded if study["file"].endswith("frameworks"))
+
+
 def language(row: Judged) -> str:
-    """What the study's kernels are written in."""
-    return row.study.split("_")[0] if row.study.startswith(FRAMEWORKS) else "CUDA"
+    """What the study's kernels are written in: what a Python program runs is Triton's, unless named otherwise."""
+    if row.study.startswith(FRAMEWORKS):
+        return row.study.split("_")[0]
+    return "triton" if row.study in _of_frameworks() else "CUDA"
 
 
 def where(rows: Sequence[Judged]) -> Table:
