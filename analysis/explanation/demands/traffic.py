@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,6 +97,15 @@ class Traffic:
 
 def _ratio(now: float, before: float) -> float:
     return now / before if before > 0 else 1.0
+
+
+def beside_each_other(work: Work, axes: Iterable[int]) -> bool:
+    """Whether blocks that are neighbours along these axes start together, one after the other or all of the launch at
+    once: what they load alike L2 has for all but the first, so that DRAM delivers it once as it is.
+    """
+    launch = work.profile.launch
+    first = next((axis for axis, blocks in enumerate(launch.grid) if blocks > 1), 0)
+    return 0.0 < (launch.waves_per_sm or 0.0) <= 1.0 or all(axis == first for axis in axes)
 
 
 def traffic(work: Work) -> Traffic:

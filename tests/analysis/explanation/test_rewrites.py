@@ -60,7 +60,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
 )
 from gemmprof.analysis.explanation.demands.footprint import arrays, distinct_along
 from gemmprof.analysis.explanation.demands.time_model import TimeModel, held_meanwhile
-from gemmprof.analysis.explanation.demands.traffic import traffic
+from gemmprof.analysis.explanation.demands.traffic import beside_each_other, traffic
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import detect
 from gemmprof.analysis.explanation.levers import is_debug_build
@@ -2060,6 +2060,33 @@ def test_what_shared_memory_gives_back_to_l1_moves_nothing_less() -> None:
 def test_what_was_tried_in_triton(name: str, side: str, cause: str, least: float, most: float) -> None:
     told = explain(study(name, side)[0]).findings
     assert least <= max((one.saves for one in told if one.cause == cause), default=0.0) <= most
+
+
+def test_programs_that_start_together_load_nothing_alike_where_each_sector_comes_from_dram() -> None:
+    """Eight programs for each question read its passages through L2; one for each reads every sector from DRAM."""
+    name = "triton_passages_read_for_each_word"
+    eight, one = (explain(study(name, side)[0]).findings for side in ("flawed", "question"))
+    assert max(told.saves for told in eight if told.cause == "redundant_loads") > 0.5
+    assert max((told.saves for told in one if told.cause == "redundant_loads"), default=0.0) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("grid", "waves", "axes", "together"),
+    [
+        ((8, 4, 1), 2.0, (0,), True),
+        ((8, 4, 1), 2.0, (1,), False),
+        ((8, 4, 1), 2.0, (0, 1), False),
+        ((1, 4, 1), 2.0, (1,), True),
+        ((8, 4, 1), 0.5, (0, 1), True),
+        ((8, 4, 1), None, (1,), False),
+    ],
+)
+def test_which_neighbours_start_together(
+    grid: tuple[int, int, int], waves: float | None, axes: Sequence[int], together: bool
+) -> None:
+    launch = study("triton_passages_read_for_each_word", "question")[0]
+    changed = replace(launch, launch=replace(launch.launch, grid=grid, waves_per_sm=waves))
+    assert beside_each_other(work(changed), axes) == together
 
 
 def test_larger_tiles_are_told_with_stages_where_fewer_than_three_take_turns() -> None:
