@@ -189,7 +189,7 @@ class Predictor:
         dram = terms.get("dram", 0.0)
         needed = max(terms.get("tensor", 0.0), dram + min(dram, _ends(self.model.work)))
         found = found.at_most(max(0.0, 1.0 - needed))
-        room = min(self.room, variant.most)
+        room = min(self.room, variant.most, variant.bound)
         stay = self._accesses_stay(fix)
         if not stay and variant.exact and self._room_of_tiles is not None:
             # With its loads and stores all that is done to a tile is laid out and compiled anew; another type, as now.

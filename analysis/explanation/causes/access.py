@@ -468,7 +468,8 @@ def in_patches(work: Work) -> Candidate | None:
             f"Let {lanes} lanes share what a thread looks up word by word in one place: each of its loads touches a "
             f"sector for every lane now, and the words of {words:.0f} loads lie in one."
         ),
-        most=work.within(np.where(rows, 0.0, 1.0)),
+        most=(looked_up := work.within(np.where(rows, 0.0, 1.0))),
+        bound=looked_up,
     )
     return Candidate(
         cause="uncoalesced_access",

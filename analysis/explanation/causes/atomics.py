@@ -384,9 +384,13 @@ def _dense(work: Work) -> Mask:
 
 
 def _computed(work: Work) -> Mask:
-    """Accesses whose places follow from what threads know of their own: a target computes who adds to it."""
+    """Accesses whose places follow from what threads know of their own, nothing loaded: a target computes who adds
+    to it.
+    """
     found = np.zeros(len(work.instructions), dtype=bool)
-    found[[at for at, one in checked_forms(work).items() if one.form.offsets is not None]] = True
+    for at, one in checked_forms(work).items():
+        loaded = any(factor.looked_up for factors in one.form.address.terms for factor in factors)
+        found[at] = one.form.offsets is not None and not loaded
     return found
 
 

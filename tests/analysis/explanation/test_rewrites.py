@@ -64,6 +64,7 @@ from gemmprof.analysis.explanation.demands.traffic import beside_each_other, tra
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import detect
 from gemmprof.analysis.explanation.levers import is_debug_build
+from gemmprof.analysis.explanation.prediction import Predictor
 from gemmprof.analysis.opcodes import parse
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.gpu.arch import WARP
@@ -510,8 +511,35 @@ def test_parts_of_a_depth_are_added_up_by_fewer_warps() -> None:
 
 
 def test_nothing_is_owned_whose_targets_are_scattered() -> None:
-    """Who adds to a word that was looked up, no target knows."""
-    assert "global_atomics" not in [one.cause for one in detect(work(study("relax_edges_atomic_always")[0]))]
+    """Who adds to a word that was looked up, no target knows; nor who adds to lanes' places around one."""
+    for name, side in (("relax_edges_atomic_always", ""), ("raster_thread_per_triangle", "warp")):
+        assert "global_atomics" not in [one.cause for one in detect(work(study(name, side)[0]))], name
+
+
+@pytest.mark.parametrize(
+    "name, side, cause, way",
+    [
+        # Four warps on an SM wait for loads in 58 % of their time.
+        ("chunk_fingerprints_a_warp_each", "", "memory_latency", "loads in flight"),
+        # Each lane's sum follows from the month before: more warps, which others would bring, are no help to it.
+        ("policies_of_mixed_terms_in_a_warp", "refilled", "uncoalesced_access", "lanes at one place"),
+    ],
+)
+def test_no_more_is_told_than_the_waits_that_go(
+    name: str, side: str, cause: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # as told, with what kernels have beyond the model
+    launch = work(study(name, side)[0])
+    predictor = Predictor(TimeModel(launch))
+    (one,) = (
+        variant
+        for said in detect(launch)
+        if said.cause == cause
+        for variant in said.variants
+        if way in variant.name
+    )
+    assert one.bound < 0.6
+    assert predictor.told(one, predictor.predict(one)).saves <= one.bound
 
 
 def test_rows_of_targets_are_counted_where_a_loop_walks_along_them() -> None:

@@ -247,6 +247,12 @@ class TestTiles:
         assert [one.name for one in told.variants] == ["asynchronous copies, 3 tiles in turn"]
         assert told.saves_low < 0.40 < told.saves_high
 
+    def test_the_next_tile_in_registers_takes_away_the_waits_for_it_alone(self) -> None:
+        """It is stored and read as now: that all warps copy at once costs what they wait for loads and each other."""
+        (said,) = memory_latency(work(stage("sgemm_autotuned")))
+        (held,) = (one for one in said.variants if "in registers" in one.name)
+        assert 0.1 < held.bound < 0.2
+
     @pytest.mark.parametrize("name", ["sgemm_double_buffered", "hgemm_async_copy"])
     def test_tiles_fetched_ahead_are_not_told(self, name: str) -> None:
         assert not any("next tile" in one.change for one in memory_latency(work(stage(name))))
