@@ -288,17 +288,9 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
     for at, sources in inputs.items():
         for one in sources.union(*(ends for *_, ends in counted.get(at, ()))):
             asking.setdefault(one, []).append(at)
-    # A store behind a load, and in no loop with it, comes too late.
-    from_shared = {
-        at: [one for one in stores if one < at or code.loop_bits[one] & code.loop_bits[at]]
-        for at in inputs
-        if code.sass[at].space == "shared" and code.sass[at].is_load
-    }
-    stale, shared = set(inputs), 0
+    from_shared = {at for at in inputs if code.sass[at].space == "shared" and code.sass[at].is_load}
+    stale, storing, shared = set(inputs), set(stores), reduce(or_, (found[at].axes for at in stores), 0)
     while stale:
-        if shared != (now := reduce(or_, (found[at].axes for at in stores), 0)):
-            shared = now
-            stale |= from_shared.keys()
         # What is made of nothing that has changed stays as it is.
         for at in (at for at in inputs if at in stale):
             mine = found[at]
@@ -311,14 +303,20 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
                     mine.classes = classes.join(mine.classes, other.classes)
                 mine.axes |= other.axes
                 mine.loops |= other.loops
-            if at in from_shared:
+            if shared & ~mine.axes and at in from_shared:
                 # Blocks find alike what all of them store alike.
-                mine.axes |= reduce(or_, (found[one].axes for one in from_shared[at]), 0)
+                # A store behind a load, and in no loop with it, comes too late.
+                around = code.loop_bits[at]
+                heard = (found[one].axes for one in stores if one < at or code.loop_bits[one] & around)
+                mine.axes |= reduce(or_, heard, 0)
             if at in told and classes.counts[told[at]] < classes.counts[mine.classes]:
                 mine.classes = told[at]
             stale.discard(at)
             if before != (mine.classes, mine.axes, mine.loops):
-                stale.update((at, *asking.get(at, ())))
+                stale.update(asking.get(at, ()))
+            if at in storing and mine.axes != before[1]:
+                shared |= mine.axes
+                stale |= from_shared
     return found, classes
 
 
