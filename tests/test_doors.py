@@ -196,7 +196,6 @@ COMMAND = "runs inside `guarded_output`, which renders whatever is printed"
 OWN_PIPE = "its own pipe to the process that started it"
 MADE_HERE = "put together of cells, fragments and pictures that the environment has rendered"
 ENGINE = "caught by its room, which makes a `GemmprofError` of it"
-OWN_DOCUMENT = "JSON of gemmprof's own, read by gemmprof"
 PLACES: dict[str, dict[str, str]] = {
     "print": {
         **dict.fromkeys(("gemmprof.commands", "gemmprof.arguments", "gemmprof.cli"), COMMAND),

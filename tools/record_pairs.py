@@ -75,7 +75,7 @@ CYCLES = ("gpu__time_duration.sum", "sm__cycles_elapsed.max", "gpc__cycles_elaps
 Record = dict[str, Any]
 
 
-def build(architecture: str) -> dict[str, tuple[str, ...]]:
+def build() -> dict[str, tuple[str, ...]]:
     """Compile everything at once; return the programs' commands. Ends the process where the compiler fails."""
     from gemmprof.kernels.catalog import SINGLE
 
@@ -94,7 +94,7 @@ def build(architecture: str) -> dict[str, tuple[str, ...]]:
 
     objects = {name: str(BUILD / f"{name}.o") for name in units}
     commands = {
-        name: (*NVCC, f"-arch={architecture}", *options, "-c", str(source), "-o", objects[name])
+        name: (*NVCC, "-arch=native", *options, "-c", str(source), "-o", objects[name])
         for name, (source, options) in units.items()
     }
     if failures := recording.compiled(commands):
@@ -122,7 +122,6 @@ def main() -> int:
         "--suffix", default="", help="of the reports' names, to add to what OUTPUT holds already"
     )
     parser.add_argument("--budget", type=float, default=3600.0, help="seconds for everything (default: 3600)")
-    parser.add_argument("--arch", default="native", help="nvcc's -arch (default: native)")
     parser.add_argument(
         "--without-frameworks", action="store_true", help="leave out Triton's and torch's kernels"
     )
@@ -174,7 +173,7 @@ def chosen_groups(
 def measure(folder: Path, options: argparse.Namespace) -> list[str]:
     """Build, time and profile; leave the reports and times*.json in ``folder``; return what went wrong."""
     kept = recording.Recording(options.budget)
-    commands = build(options.arch)
+    commands = build()
     if not options.without_frameworks:
         commands["frameworks"] = (sys.executable, str(BUILD / "cuda" / "pairs" / "frameworks.py"))
     kept.say("built")
