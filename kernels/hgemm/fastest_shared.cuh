@@ -78,16 +78,16 @@ __device__ __forceinline__ void copy_and_store(const float (&sums)[COUNT], unsig
     ptx::barrier_wait(barrier, 0);
     ptx::cluster_arrive();
     row += thread / 32 % 4 * 16 + thread % 32 / 4, col += thread % 4 * 2;
-    for (int i = 0; i < count; ++i) {
-        float four[4] = {};
+    store_share<T, TILE>(out, row, col + 8 * first, count, [&](int i) {
+        float4 sum = {};
         for (int other = 0; other < splits; ++other) {
             const int slot = (other < part ? other : other - 1) * count + i;
             const float4 v =
                 ptx::load_shared(other == part ? mine + (first + i) * LANES : theirs + slot * LANES + thread * 16);
-            four[0] += v.x, four[1] += v.y, four[2] += v.z, four[3] += v.w;
+            sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
         }
-        store_four<T, TILE>(out, row, col + 8 * (first + i), four);
-    }
+        return sum;
+    });
 }
 
 }  // namespace GEMMPROF_STAGE

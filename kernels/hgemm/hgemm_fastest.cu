@@ -91,6 +91,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     const bool apart = APART && schedule.splits > 1 && schedule.splits <= QUADS &&
                        (schedule.splits & (schedule.splits - 1)) == 0;
     const bool near = schedule.splits > 1;
+    // Blocks that share a tile take its steps in turn: what they read at a time lies side by side along K.
+    const int stride = schedule.splits;
     const int spread = spreads<TILE> ? schedule.second : 0;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
@@ -101,6 +103,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const int index = schedule.splits == 1 ? int(blockIdx.x) / PAIR : schedule.by_cluster.divide(int(blockIdx.x));
     const int part = rank / PAIR;
     Pieces<TILE::kept> pieces(schedule, index, part);
+    if (near) pieces.part_last -= pieces.part_first - part, pieces.part_first = part;
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
     const bool copies = group == CONSUMERS && warp < CONSUMERS * 4 + COPIERS;  // one lane of it does
 
@@ -140,8 +143,9 @@ __global__ void __launch_bounds__(THREADS, 1)
         if (ptx::elect_one()) {
 #pragma unroll 1
             for (; ahead < begun; ahead += COPIERS) {
-                copy_a(ahead, row, start.first + ahead);
-                if constexpr (PAIR == 1) copy_b(ahead, row, col, start.first + ahead);
+                const int step = start.first + ahead * stride;
+                copy_a(ahead, row, step);
+                if constexpr (PAIR == 1) copy_b(ahead, row, col, step);
             }
         }
     } else if (warp == 0) {
@@ -177,7 +181,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                 // Not unrolled: where there are few steps, instructions that no cache holds take longest.
 #pragma unroll 1
                 for (; ahead < end; ahead += COPIERS) {
-                    const int step = pieces.first + ahead - before;
+                    const int step = pieces.first + (ahead - before) * stride;
                     ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
                     copy_a(stage, row, step), copy_b(stage, row, col, step);
                     if ((stage += COPIERS) >= ST) stage -= ST, parity ^= 1;
