@@ -39,6 +39,7 @@ SETS = (
     "siblings",
     "blind27",
     "blind28",
+    "blind29",
 )
 """In the order in which they were written; the last is the one judged at first sight (tools/score_studies.py)."""
 FULL = (*NCU[: NCU.index("--section")], "--set", "full")
