@@ -461,6 +461,7 @@ def in_patches(work: Work) -> Candidate | None:
     )
     words = share(work.global_sectors[rows].sum(), (work.global_sectors * left)[rows].sum())
     lanes = min(WARP, 2 ** round(math.log2(RUN / OF_A_RUN * words)))
+    looked_up = work.within(np.where(rows, 0.0, 1.0))
     way = Variant(
         f"{lanes} lanes at one place",
         _shared_out(work, sectors, tags, lanes),
@@ -468,7 +469,7 @@ def in_patches(work: Work) -> Candidate | None:
             f"Let {lanes} lanes share what a thread looks up word by word in one place: each of its loads touches a "
             f"sector for every lane now, and the words of {words:.0f} loads lie in one."
         ),
-        most=(looked_up := work.within(np.where(rows, 0.0, 1.0))),
+        most=looked_up,
         bound=looked_up,
     )
     return Candidate(

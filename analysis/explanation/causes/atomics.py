@@ -389,7 +389,7 @@ def _computed(work: Work) -> Mask:
     """
     found = np.zeros(len(work.instructions), dtype=bool)
     for at, one in checked_forms(work).items():
-        loaded = any(factor.looked_up for factors in one.form.address.terms for factor in factors)
+        loaded = any(symbol.looked_up for symbol in one.form.address.symbols)
         found[at] = one.form.offsets is not None and not loaded
     return found
 

@@ -84,9 +84,7 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         keep = np.maximum(keep, 1.0 / several)
         yield Variant(
             f"rows of {several} blocks along {AXES[axis]} in one",
-            _joined(
-                work, flows, keep, several, filled < rows, by_group, beside=beside_each_other(work, (axis,))
-            ),
+            _joined(work, flows, keep, several, filled < rows, by_group, axes=(axis,)),
             change=(
                 f"Give a [block|program] the rows of {several} along {AXES[axis]}: all load the same operand, each for "
                 + (
@@ -140,10 +138,10 @@ def _in_one_tile(
     ahead = " With num_stages of 3 or more the next are under way." * (tensor.stages(work) < tensor.STAGES)
     # Of as many warps the sums spill.
     warps = f", num_warps={larger * work.warps_of_block}" * (larger > 1)
-    beside = beside_each_other(work, [axis for axis, one in enumerate(way) if one > 1])
+    axes = [axis for axis, one in enumerate(way) if one > 1]
     return Variant(
         f"tiles of {several} programs in one",
-        _joined(work, flows, keep, several, larger=larger, beside=beside),
+        _joined(work, flows, keep, several, larger=larger, axes=axes),
         change=(
             f"Let a [block|program] compute the tiles of {along}[| (larger BLOCK_M, BLOCK_N{warps})]: they load "
             f"{100 * (1.0 - float(keep[loads].mean())):.0f} % alike, and registers[| of {larger * work.warps_of_block} "
@@ -279,21 +277,23 @@ def _joined(
     by_group: Fix | None = None,
     larger: int = 1,
     *,
-    beside: bool,
+    axes: Collection[int],
 ) -> Fix:
-    """So many blocks in one of ``larger`` times the warps; what is padding now is the others' results then.
+    """So many blocks, neighbours along these axes, in one of ``larger`` times the warps; what is padding now is the
+    others' results then.
 
-    What blocks that start together (``beside``) load alike comes from DRAM once as it is. So DRAM delivers no less
-    then, and L2 no less than that.
+    What blocks that start together load alike comes from DRAM once as it is. So DRAM delivers no less then, and L2 no
+    less than that.
     """
     part = larger / several
     if by_group is not None and by_group.keep is not None:
         keep = np.where(by_group.keep < 1.0, by_group.keep, keep)
     passes = work.data_passes
     left = float(passes @ keep) + (tensor.WGMMA_PASSES * float(_macs(work).sum()) if by_group else 0.0)
-    missed = min(flows.missed, float((work.global_sectors * keep)[_loads(work)].sum()))
-    if beside:
-        missed = max(missed, min(flows.missed, flows.dram_read))
+    asked = float((work.global_sectors * keep)[_loads(work)].sum())
+    if beside_each_other(work, axes):
+        asked = max(asked, flows.dram_read)
+    missed = min(flows.missed, asked)
     most = work.launched_warps * part / work.sms
     resources = {**(by_group.resources if by_group else {}), **flows.factors(missed, flows.written)}
     resources |= {"l1_data": share(left, passes.sum()), "block_launch": 1.0 / several}

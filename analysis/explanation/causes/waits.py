@@ -558,8 +558,8 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
         fix = Fix(latency=waited, resources=dict.fromkeys(work.loads, 1.0), regular=apart)
         name = "two tiles in turn, the next in registers" if in_turn.any() else "the next tile in registers"
         # It is stored and read as now: gone are the waits for its loads, and for warps that still store theirs.
-        met = work.attributed.get(flow.BARRIER)
-        bound = part + (float(met[inside].sum()) if met is not None and in_turn.any() else 0.0)
+        met = work.attributed.get(flow.BARRIER, np.zeros(len(tiles)))
+        bound = part + (float(met[inside].sum()) if in_turn.any() else 0.0)
         variants.append(Variant(name, fix, bound=bound))
     each = share(part * (work.warp_cycles or 0.0), work.executed[tiles].sum())
     return Candidate(

@@ -155,7 +155,7 @@ class TimeModel:
         work = self.work
         imbalance = work.imbalance if fix.imbalance is None else fix.imbalance
         # Blocks that are all there at once wait at once, but what they do takes its turn.
-        at_once = fix.imbalance is None and 0.0 < (work.profile.launch.waves_per_sm or 0.0) <= 1.0
+        at_once = fix.imbalance is None and work.one_wave
         on_sm = max(imbalance, work.shares) if at_once else imbalance
         found: dict[str, float] = {}
         for key, load in work.loads.items():

@@ -103,9 +103,8 @@ def beside_each_other(work: Work, axes: Iterable[int]) -> bool:
     """Whether blocks that are neighbours along these axes start together, one after the other or all of the launch at
     once: what they load alike L2 has for all but the first, so that DRAM delivers it once as it is.
     """
-    launch = work.profile.launch
-    first = next((axis for axis, blocks in enumerate(launch.grid) if blocks > 1), 0)
-    return 0.0 < (launch.waves_per_sm or 0.0) <= 1.0 or all(axis == first for axis in axes)
+    first = next((axis for axis, blocks in enumerate(work.profile.launch.grid) if blocks > 1), 0)
+    return work.one_wave or all(axis == first for axis in axes)
 
 
 def traffic(work: Work) -> Traffic:

@@ -242,6 +242,11 @@ class Work:
         warps = self.resident_warps
         return None if warps is None else warps * self.active_average * self.sms
 
+    @property
+    def one_wave(self) -> bool:
+        """Whether all blocks of the launch are on the SMs at once."""
+        return 0.0 < (self.profile.launch.waves_per_sm or 0.0) <= 1.0
+
     @cached_property
     def pipes(self) -> npt.NDArray[np.str_]:
         """Pipe of each instruction."""
