@@ -91,8 +91,6 @@ __global__ void __launch_bounds__(THREADS, 1)
     const bool apart = APART && schedule.splits > 1 && schedule.splits <= QUADS &&
                        (schedule.splits & (schedule.splits - 1)) == 0;
     const bool near = schedule.splits > 1;
-    // Blocks that share a tile take its steps in turn: what they read at a time lies side by side along K.
-    const int stride = schedule.splits;
     const int spread = spreads<TILE> ? schedule.second : 0;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
@@ -103,7 +101,6 @@ __global__ void __launch_bounds__(THREADS, 1)
     const int index = schedule.splits == 1 ? int(blockIdx.x) / PAIR : schedule.by_cluster.divide(int(blockIdx.x));
     const int part = rank / PAIR;
     Pieces<TILE::kept> pieces(schedule, index, part);
-    if (near) pieces.part_last -= pieces.part_first - part, pieces.part_first = part;
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
     const bool copies = group == CONSUMERS && warp < CONSUMERS * 4 + COPIERS;  // one lane of it does
 
@@ -136,14 +133,14 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
     if (copies) {
         auto start = pieces;
-        const int begun = start.next(schedule) ? min(PAIR == 1 ? ST : 1, start.last - start.first) : 0;
+        const int begun = start.next(schedule) ? min(PAIR == 1 ? ST : 1, start.steps) : 0;
         int row, col;
         schedule.begin<TILE>(start.tile, pair_rank, row, col);
         ptx::named_barrier_sync(MADE, MAKERS);
         if (ptx::elect_one()) {
 #pragma unroll 1
             for (; ahead < begun; ahead += COPIERS) {
-                const int step = start.first + ahead * stride;
+                const int step = start.first + ahead * schedule.splits;
                 copy_a(ahead, row, step);
                 if constexpr (PAIR == 1) copy_b(ahead, row, col, step);
             }
@@ -177,11 +174,11 @@ __global__ void __launch_bounds__(THREADS, 1)
                 int row, col;
                 schedule.begin<TILE>(pieces.tile, pair_rank, row, col);
                 if (PAIR > 1 && before == 0) copy_b(0, row, col, pieces.first);
-                const int end = before + pieces.last - pieces.first;
+                const int end = before + pieces.steps;
                 // Not unrolled: where there are few steps, instructions that no cache holds take longest.
 #pragma unroll 1
                 for (; ahead < end; ahead += COPIERS) {
-                    const int step = pieces.first + (ahead - before) * stride;
+                    const int step = pieces.first + (ahead - before) * schedule.splits;
                     ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
                     copy_a(stage, row, step), copy_b(stage, row, col, step);
                     if ((stage += COPIERS) >= ST) stage -= ST, parity ^= 1;
@@ -228,7 +225,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         bool some = pieces.next(schedule);
         // Shuffled, so that the compiler sees that it is the same for all lanes: the loop is counted, and wgmma's
         // descriptors are made, in uniform registers.
-        int next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+        int next_steps = __shfl_sync(~0u, pieces.steps, 0);
         for (int turn = 0; some; ++turn) {
             const int steps = next_steps;
             if constexpr (TILE::in_turn) {
@@ -236,7 +233,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                 position += steps;
                 if (turn % CONSUMERS != group) {
                     some = pieces.next(schedule);
-                    next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+                    next_steps = __shfl_sync(~0u, pieces.steps, 0);
                     continue;
                 }
             }
@@ -270,7 +267,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             schedule.begin<TILE>(piece.tile, pair_rank, row, col);
             row += group_row << spread, col += group_col;
             some = pieces.next(schedule);
-            next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+            next_steps = __shfl_sync(~0u, pieces.steps, 0);
             if (TILE::kept && some) ptx::barrier_wait(full + 8 * stage, parity);
             ptx::wgmma_wait<0>();
 #pragma unroll

@@ -1,9 +1,9 @@
 // Stage 12, 16-bit split-K: blocks of a cluster share a tile where tiles are too few.
 //
-// What changed against stage 11: up to 8 blocks share a tile of the two that both consumers compute together. Each sums
-// a part of K, and as a cluster they send their sums through distributed shared memory to the one that adds and stores
-// them, each block a share of the tile (exchanged_sums.cuh). No workspace, the same result every time, and ended sooner
-// than what is cut (stage 10), whose sums go by way of memory.
+// What changed against stage 11: up to 8 blocks share a tile of the two that both consumers compute together. They take
+// its steps along K in turn (pieces.cuh), and as a cluster they send their sums through distributed shared memory to
+// the one that adds and stores them, each block a share of the tile (exchanged_sums.cuh). No workspace, the same result
+// every time, and ended sooner than what is cut (stage 10), whose sums go by way of memory.
 // The tiles and the choice are in hgemm_tiles.cuh.
 #include "exchanged_sums.cuh"
 #include "pieces.cuh"
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                 int tile_row, tile_col;
                 schedule.place(pieces.tile, tile_row, tile_col);
                 const int row = (tile_row * PAIR + pair_rank) * TILE::bm, col = tile_col * TILE::bn;
-                for (int step = pieces.first; step < pieces.last; ++step) {
+                for (int step = pieces.first; step < pieces.last; step += schedule.splits) {
                     const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
                     ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
                     ptx::barrier_expect(barrier, STAGE_BYTES);
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         bool some = pieces.next(schedule);
         // Shuffled, so that the compiler sees that it is the same for all lanes: the loop is counted, and wgmma's
         // descriptors are made, in uniform registers.
-        int next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+        int next_steps = __shfl_sync(~0u, pieces.steps, 0);
         for (int turn = 0; some; ++turn) {
             const int steps = next_steps;
             if constexpr (TILE::in_turn) {
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                 position += steps;
                 if (turn % CONSUMERS != group) {
                     some = pieces.next(schedule);
-                    next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+                    next_steps = __shfl_sync(~0u, pieces.steps, 0);
                     continue;
                 }
             }
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             int tile_row, tile_col;
             schedule.place(piece.tile, tile_row, tile_col);
             some = pieces.next(schedule);
-            next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+            next_steps = __shfl_sync(~0u, pieces.steps, 0);
             ptx::wgmma_wait<0>();
 #pragma unroll
             for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);

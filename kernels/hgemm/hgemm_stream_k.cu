@@ -87,14 +87,14 @@ __global__ void __launch_bounds__(THREADS, 1)
         bool some = pieces.next(schedule);
         // Shuffled, so that the compiler sees that it is the same for all lanes: the loop is counted, and wgmma's
         // descriptors are made, in uniform registers.
-        int next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+        int next_steps = __shfl_sync(~0u, pieces.steps, 0);
         for (int turn = 0; some; ++turn) {
             const int steps = next_steps;
             stage = __shfl_sync(~0u, position % ST, 0), parity = __shfl_sync(~0u, position / ST & 1, 0);
             position += steps;
             if (turn % CONSUMERS != group) {
                 some = pieces.next(schedule);
-                next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+                next_steps = __shfl_sync(~0u, pieces.steps, 0);
                 continue;
             }
             float sums[TILE::halves][TILE::wn / 2];
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             int tile_row, tile_col;
             schedule.place(piece.tile, tile_row, tile_col);
             some = pieces.next(schedule);
-            next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+            next_steps = __shfl_sync(~0u, pieces.steps, 0);
             ptx::wgmma_wait<0>();
 #pragma unroll
             for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);

@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         bool some = pieces.next(schedule);
         // Shuffled, so that the compiler sees that it is the same for all lanes: the loop is counted, and wgmma's
         // descriptors are made, in uniform registers.
-        int next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+        int next_steps = __shfl_sync(~0u, pieces.steps, 0);
         for (int turn = 0; some; ++turn) {
             const int steps = next_steps;
             if constexpr (TILE::in_turn) {
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                 position += steps;
                 if (turn % CONSUMERS != group) {
                     some = pieces.next(schedule);
-                    next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+                    next_steps = __shfl_sync(~0u, pieces.steps, 0);
                     continue;
                 }
             }
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             int tile_row, tile_col;
             schedule.place(piece.tile, tile_row, tile_col);
             some = pieces.next(schedule);
-            next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+            next_steps = __shfl_sync(~0u, pieces.steps, 0);
             ptx::wgmma_wait<0>();
 #pragma unroll
             for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);

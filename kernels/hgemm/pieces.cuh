@@ -38,17 +38,18 @@ struct Schedule {
     }
 };
 
-// What a cluster does, piece by piece; the producer and the consumers walk the same list. CUT: tiles may be cut.
+// What a cluster does, piece by piece; the producer and the consumers walk the same list. CUT: tiles may be cut. Blocks
+// that share a tile take its steps in turn: what they read at a time lies side by side along K.
 template <bool CUT = true>
 struct Pieces {
-    int tile, first, last;  // this piece: a tile, and steps along K from first up to last
-    int next_tile, part_first, part_last;
+    int tile, first, last, steps;  // this piece: a tile, and so many steps along K, `splits` apart
+    int next_tile, part_first, part_steps;
     int position, end;  // in the row of steps that are cut
 
     __device__ __forceinline__ Pieces(const Schedule& schedule, int cluster, int part) {
         next_tile = cluster;
-        part_first = 0, part_last = schedule.steps, position = 0, end = 0;
-        if (schedule.splits > 1) part_first = schedule.part.begin(part), part_last = schedule.part.begin(part + 1);
+        part_first = 0, part_steps = schedule.steps, position = 0, end = 0;
+        if (schedule.splits > 1) part_first = part, part_steps = schedule.part.each + (part < schedule.part.rest);
         if (CUT && schedule.parts != nullptr) position = cut(schedule, cluster), end = cut(schedule, cluster - 1);
     }
     // Where a cluster's piece of the row begins. Backwards, and where one ends the piece of the cluster before it
@@ -61,7 +62,7 @@ struct Pieces {
     }
     __device__ __forceinline__ bool next(const Schedule& schedule) {
         if (next_tile < schedule.whole) {
-            tile = next_tile, first = part_first, last = part_last;
+            tile = next_tile, first = part_first, last = schedule.steps, steps = part_steps;
             next_tile += schedule.clusters;
             return true;
         }
@@ -69,8 +70,8 @@ struct Pieces {
         const int behind = schedule.by_steps.divide(position);
         tile = schedule.whole + behind;
         first = position - behind * schedule.steps;
-        last = min(schedule.steps, end - behind * schedule.steps);
-        position += last - first;
+        last = min(schedule.steps, end - behind * schedule.steps), steps = last - first;
+        position += steps;
         return true;
     }
 };
