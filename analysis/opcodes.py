@@ -7,7 +7,7 @@ instruction without modifiers and predicates: ``LDG`` of ``@!P0 LDG.E.128 R4, [R
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -157,6 +157,7 @@ _GUARD = re.compile(r"@(!?)(U?P\d|U?PT)\s+")
 JUMPS = ("BRA", "CALL", "RET", "BSSY", "JMP", "BRX")  # opcodes that name the address of another instruction
 TARGET = r"0x([0-9a-f]{6,})"  # how that address stands in their text
 _TARGET = re.compile(TARGET)
+_CUTS = re.compile(r"[\[\],]")
 _PREDICATE = re.compile(r"U?P(\d|T)")
 _ANY_PREDICATE = re.compile(r"!?U?P(\d|T)")
 _PAIRS = re.compile(
@@ -256,14 +257,13 @@ def parse(text: str) -> Sass:
     """What one line of SASS says; an empty opcode for a line without code."""
     body = text.strip().rstrip(";").strip()
     guard = when = ""
-    match = _GUARD.match(body)
-    if match is not None:
+    if body[:1] == "@" and (match := _GUARD.match(body)) is not None:
         guard = "" if match[2].endswith("T") else match[2]
         when = match[1] + guard if guard else ""
         body = body[match.end() :].lstrip()
     full, _, rest = body.partition(" ")
     known = operation(full)
-    operands = tuple(part.strip() for part in _split(rest)) if rest.strip() else ()
+    operands = tuple(map(str.strip, _split(rest))) if rest.strip() else ()
     target = None
     if known.opcode in JUMPS:
         found = _TARGET.findall(rest)
@@ -295,21 +295,18 @@ def parse(text: str) -> Sass:
     )
 
 
-def _split(rest: str) -> Iterator[str]:
+def _split(rest: str) -> list[str]:
     """Operands, cut at commas outside brackets, in one pass: foreign text may hold brackets that nothing closes."""
     if "[" not in rest and "]" not in rest:
-        yield from rest.split(",")
-        return
-    depth, start = 0, 0
-    for position, letter in enumerate(rest):
-        if letter == "[":
-            depth += 1
-        elif letter == "]":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            yield rest[start:position]
-            start = position + 1
-    yield rest[start:]
+        return rest.split(",")
+    found, depth, start = list[str](), 0, 0
+    for match in _CUTS.finditer(rest):
+        if match[0] != ",":
+            depth += 1 if match[0] == "[" else -1
+        elif depth == 0:
+            found.append(rest[start : match.start()])
+            start = match.end()
+    return [*found, rest[start:]]
 
 
 @lru_cache(maxsize=8192)
@@ -357,7 +354,7 @@ def _registers(full: str, operands: tuple[str, ...]) -> tuple[tuple[str, ...], t
         reads += _names(operands[-1], width) if operands else []
         return (), tuple(dict.fromkeys(reads))
     count = 1
-    first_is_predicate = _ANY_PREDICATE.fullmatch(operands[0]) is not None
+    first_is_predicate = operands[0][:1] in "!UP" and _ANY_PREDICATE.fullmatch(operands[0]) is not None
     for operand in operands[1:-1]:  # the last is a source (of a vote a predicate)
         if _PREDICATE.fullmatch(operand) is None and not (
             first_is_predicate and count == 1 and known.opcode in _TWO_RESULTS and _RESULT.match(operand)

@@ -21,6 +21,7 @@ from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
 from gemmprof.analysis.explanation.trust import WAITS, counts_unlike, doubts, runs_unlike
+from gemmprof.analysis.reading.report import few_collections
 from gemmprof.analysis.sections.by_line import Code, base_name
 from gemmprof.model import NOTABLE, AtLimit, CodePlace, Explanation, Finding, KernelProfile, Rewrite
 from gemmprof.model.profiles import is_notable
@@ -96,6 +97,7 @@ CLEARLY_LESS = 0.25
 SHARES = 3  # of what the time consists of, so many are named
 
 
+@few_collections()
 def explain(profile: KernelProfile) -> Explanation:
     """What to change first in one launch.
 

@@ -232,6 +232,7 @@ COPIES, CODE = 0.25, 64
 GUARDED = 0.05
 _GUARDED = re.compile(r"@!?U?P\d+ ")
 # A copy under a predicate is a choice that an optimiser made of a branch: code for a debugger branches.
+_COPIES = ("MOV R", "IADD3 R", "IMAD.MOV")
 _COPY = re.compile(
     r"(?:MOV R\d+, R\d+|IADD3 R\d+, R\d+, RZ, RZ|IMAD\.MOV(?:\.U32)? R\d+, RZ, RZ, R\d+)\s*;?\s*$"
 )
@@ -246,17 +247,14 @@ DEBUG_BUILD = (
 def is_debug_build(profile: KernelProfile) -> bool:
     """Whether the code was compiled for a debugger (-G), without optimisation."""
     # What was not disassembled says nothing either way.
-    lines = (one.sass.lstrip() for one in profile.source.instructions if one.sass)
+    lines = [one.sass.lstrip() for one in profile.source.instructions if one.sass]
     code = [line for line in lines if not line.startswith("NOP")]
     # Of launches whose times alone were measured the code is not always read.
     read = len(code) >= CODE and metrics.counts_more_than_time(profile.metrics)
     if not read or not owner_of(profile).editable:
         return False
-
-    def counted_as(kind: re.Pattern[str]) -> int:
-        return sum(kind.match(line) is not None for line in code)
-
-    return counted_as(_COPY) >= COPIES * len(code) and counted_as(_GUARDED) <= GUARDED * len(code)
+    copies = sum(line.startswith(_COPIES) and _COPY.match(line) is not None for line in code)
+    return copies >= COPIES * len(code) and sum(map(bool, map(_GUARDED.match, code))) <= GUARDED * len(code)
 
 
 def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...]:

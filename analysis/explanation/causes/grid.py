@@ -339,6 +339,8 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     warps = gap if not whole and lives > SHORT_BLOCK and gap > 1.15 and missing > SHORT else 1.0
     if waves > 1.0 and tail > 1.1:
         warps = max(1.0, warps / tail)
+    if imbalance / UNEVEN < 1.0 and warps <= 1.0:
+        return  # however even they end
     # An SM that a long block keeps is given fewer others, and may execute no more than those that end early.
     even = imbalance if alike and imbalance < SPREAD_OF_EQUALS else 1.0
     if (seen := _even_end(work)) is not None:

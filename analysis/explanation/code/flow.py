@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
-from itertools import chain, pairwise
+from itertools import chain, compress, pairwise
 from operator import attrgetter
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -49,7 +49,7 @@ def once(function: Callable[Concatenate[K, P], T]) -> Callable[Concatenate[K, P]
 
     @wraps(function)
     def answer(of: K, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        key = (function, args, tuple(kwargs.items())) if args or kwargs else function
+        key = (function, args, tuple(kwargs.items())) if kwargs else (function, *args) if args else function
         kept = of.kept
         if key not in kept:
             kept[key] = function(of, *args, **kwargs)
@@ -114,21 +114,31 @@ class Program:
         return {address: index for index, address in enumerate(self.addresses)}
 
     @cached_property
-    def _operations(self) -> dict[str, list[int]]:
+    def _operations(self) -> dict[str, npt.NDArray[np.int64]]:
         """Where each opcode with its modifiers stands."""
-        return grouped((line.full, at) for at, line in enumerate(self.sass))
+        found = grouped((line.full, at) for at, line in enumerate(self.sass))
+        return {full: np.array(places) for full, places in found.items()}
 
-    def where(self, wanted: Callable[[Sass], bool]) -> npt.NDArray[np.bool_]:
+    def where(
+        self, wanted: Callable[[Sass], bool], told: dict[str, bool | None] | None = None
+    ) -> npt.NDArray[np.bool_]:
         """A mask of the instructions that this holds for: asked once of each opcode with its modifiers, and of each
-        line with that one where the question goes on to operands, which an opcode alone does not have.
+        line with that one where the question goes on to operands, which an opcode alone does not have. ``told``: what
+        was answered for opcodes of other code, None for those.
         """
-        found = np.zeros(len(self.sass), dtype=bool)
-        for full, places in self._operations.items():
+        found, told = np.zeros(len(self.sass), dtype=bool), {} if told is None else told
+        for full in self._operations.keys() - told.keys():
             try:
-                if wanted(operation(full)):  # type: ignore[arg-type]
-                    found[places] = True
+                told[full] = bool(wanted(operation(full)))  # type: ignore[arg-type]
             except AttributeError:
-                found[places] = [wanted(self.sass[at]) for at in places]
+                told[full] = None
+        answers = [*map(told.get, self._operations)]
+        for places in compress(self._operations.values(), answers):
+            found[places] = True
+        if None in answers:
+            unknown = compress(self._operations.values(), (one is None for one in answers))
+            for at in chain.from_iterable(map(np.ndarray.tolist, unknown)):
+                found[at] = wanted(self.sass[at])
         return found
 
     def target(self, index: int) -> int | None:
@@ -695,7 +705,10 @@ def program(instructions: Sequence[Instruction]) -> Program:
 
     return _program(
         tuple(
-            (line.address - first, _JUMP.sub(relative, line.sass) if "0x" in line.sass else line.sass)
+            (
+                line.address - first,
+                line.sass if parse(line.sass).target is None else _JUMP.sub(relative, line.sass),
+            )
             for line in instructions
         )
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -47,7 +47,9 @@ def live_registers(program: Program, readers: tuple[str, ...] = ()) -> tuple[int
 def live_results(program: Program, of: frozenset[int]) -> tuple[int, ...]:
     """Registers at each instruction that hold a result of one of these, which is still needed or just made."""
     reads = [
-        _bits(name for name in line.reads if not of.isdisjoint(program.producers(at, name)))
+        0
+        if of.isdisjoint(program.sources(at))
+        else _bits(tuple(name for name in line.reads if not of.isdisjoint(program.producers(at, name))))
         for at, line in enumerate(program.sass)
     ]
     made = [written if at in of else 0 for at, written in enumerate(_written(program))]
@@ -123,7 +125,8 @@ def _pairs(line: Sass) -> range | tuple[int, ...]:
     return ()
 
 
-def _bits(names: Iterable[str]) -> int:
+@lru_cache(maxsize=8192)
+def _bits(names: tuple[str, ...]) -> int:
     return reduce(or_, map(_bit, names), 0)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import product
 from operator import and_, or_
 
@@ -161,8 +161,10 @@ def wanted_bits(code: Program) -> list[int]:
     while waiting:
         at = waiting.pop()
         line = code.sass[at]
+        if not found[at] or not any(logic[one] and found[one] != WORD for one in code.sources(at)):
+            continue
         for name in line.reads:
-            if name[0] != "R" or not found[at]:
+            if name[0] != "R":
                 continue
             sources = [one for one in code.producers(at, name) if logic[one] and found[one] != WORD]
             asked = _asked(line, name, found[at]) if sources else 0
@@ -192,6 +194,7 @@ def _alike(numbers: Sequence[int | None], values: Sequence[int]) -> int:
     return reduce(and_, (one if value else WORD & ~one for one, value in known), WORD)
 
 
+@lru_cache(maxsize=65536)
 def _asked(line: Sass, name: str, wanted: int) -> int:
     """Bits of a register that an instruction makes the wanted bits of its result of."""
     operands = [*map(_bare, line.operands)]

@@ -264,6 +264,7 @@ class Values:
         self._log: list[tuple[int, str, str]] = []
         # Kept values that hold a place holder, by it.
         self._holding: dict[Symbol, list[tuple[int, str, str]]] = {}
+        self._returned: dict[tuple[int, str], Value] = {}  # by a call, in a register
         # Registers at the heads of loops that a round was found to change: nobody asks again.
         self._changing: set[tuple[int, str, str]] = set()
         self._depth = 0
@@ -334,15 +335,9 @@ class Values:
         at = writers[place] if place >= 0 else -1
         for call in self._calls.get(register, ()):
             if start <= call <= last and call > at:
-                # What it may have made its results of: another one for each thread, in each round.
-                around = frozenset(loop.first for loop in self.program.loops_around[call])
-                body = (one for one in self.program.functions if call in self.program.callers(one))
-                first, end = next(body, (0, -1))
-                data = any(self.program.by_loads[one] for one in writers if first <= one <= end)
-                of_it = self.symbol(
-                    "computed", ("returned", call), lanes=True, threads=True, looked_up=data, loops=around
-                )
-                return self.unknown("computed", ("call", call, register), symbol_value(of_it))
+                if (call, register) not in self._returned:
+                    self._returned[call, register] = self._made_by_call(call, register)
+                return self._returned[call, register]
         if at < start:
             return self._entering(start, register, when)
         found = self._result(at, register, when)
@@ -353,6 +348,17 @@ class Values:
         # In which rounds all threads take it; of bounds, which are for few threads, nothing.
         told = [one for one in self.compared(at, self.program.sass[at].when) if one.uniform]
         return self._merged(("guard", at, register), [older, found], second, told)
+
+    def _made_by_call(self, call: int, register: str) -> Value:
+        """What a function left there; it may have made it of anything: another one for each thread, in each round."""
+        around = frozenset(loop.first for loop in self.program.loops_around[call])
+        body = (one for one in self.program.functions if call in self.program.callers(one))
+        first, end = next(body, (0, -1))
+        data = any(self.program.by_loads[one] for one in self._writers[register] if first <= one <= end)
+        of_it = self.symbol(
+            "computed", ("returned", call), lanes=True, threads=True, looked_up=data, loops=around
+        )
+        return self.unknown("computed", ("call", call, register), symbol_value(of_it))
 
     @property
     def _any_thread(self) -> Value:

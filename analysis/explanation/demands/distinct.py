@@ -180,7 +180,7 @@ def stays(work: Work, sources: Iterable[int], loops: Sequence[Loop | None]) -> b
 def neighbours_alike(work: Work) -> Array:
     """How many neighbouring lanes have the same result of each instruction: a power of two, `WARP` for all of them."""
     differs, classes = _differs(work)
-    lanes = [classes.alike(number) for number in range(len(classes.labels))]
+    lanes = {number: classes.alike(number) for number in {one.classes for one in differs}}
     return np.array([lanes[one.classes] for one in differs])
 
 
@@ -190,7 +190,7 @@ def results_of_a_lane(work: Work, side_by_side: bool) -> Array:
     thread, or of threads side by side.
     """
     differs, classes = _differs(work)
-    lanes = [classes.of_lanes(number, side_by_side) for number in range(len(classes.labels))]
+    lanes = {number: classes.of_lanes(number, side_by_side) for number in {one.classes for one in differs}}
     return np.array([lanes[one.classes] for one in differs])
 
 

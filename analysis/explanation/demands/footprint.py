@@ -11,7 +11,6 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from itertools import chain, combinations
 from math import prod
 from typing import cast
@@ -46,6 +45,7 @@ ROW = 1 << 12  # bytes, or elements, that a row's length, and where it begins, a
 LONGEST = 1 << 15  # such multiples that a parameter stands for at most
 AXES = ("x", "y", "z")
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio, odd: spreads over all bits
+_SPREAD = np.uint64(29)
 
 Labels = npt.NDArray[np.uint64]
 """Numbers that are different where what they stand for is."""
@@ -58,12 +58,11 @@ def label(of: object) -> Labels:
 
 def mixed(*labels: Labels) -> Labels:
     """Labels of all these together, in their order."""
-
-    def mix(one: Labels, two: Labels) -> Labels:
-        found = (one ^ two) * _MIX
-        return np.asarray(found ^ found >> np.uint64(29))
-
-    return reduce(mix, labels)
+    found, *others = labels
+    for one in others:
+        found = (found ^ one) * _MIX
+        found ^= found >> _SPREAD
+    return found
 
 
 def _drawn(of: object) -> int:
@@ -134,9 +133,12 @@ class Places:
         numbers = [self.of(one) for one in inputs]
         if by is not None:
             shape = np.broadcast_shapes(*(one.shape for one in numbers))
-            found = by(*(np.broadcast_to(one, shape).ravel() for one in numbers))
+            flat = (one if one.shape == shape else np.broadcast_to(one, shape) for one in numbers)
+            found = by(*(one.ravel() for one in flat))
+            if isinstance(found, np.ndarray) and found.size == shape[0] * shape[1]:
+                return found.reshape(shape)
             if found is not None:
-                return np.broadcast_to(np.asarray(found), shape[0] * shape[1]).reshape(shape)
+                return np.full(shape, found)
         if not inputs:
             numbers = [one[:, :] for one in self._blocks] if symbol.blocks else []
             if symbol.threads:
@@ -425,7 +427,7 @@ def distinct_along(work: Work, form: Form, axis: int, several: int) -> float:
     if form.kind == UNKNOWN and not _believed(work, form.index):
         return 1.0
     places = _in_blocks(work, axis, several)(form.address)[:, 0].reshape(several, -1)
-    return len(distinct(places)) / int(_how_many(places).sum())
+    return how_many(places) / int(_how_many(places).sum())
 
 
 Walked = tuple[tuple[int, int], ...]
@@ -491,7 +493,7 @@ def sectors_of_a_thread(work: Work, forms: list[Form]) -> float:
     places = np.concatenate([_in_own_block(work, ())(form.address)[:WARP] for form in forms], axis=1)
     begins = np.arange(0, SECTOR, min(SECTOR, *map(row_granule, forms)))
     lines = (places[:, None] + begins[:, None]) // SECTOR
-    return float(np.mean([len(distinct(one)) for lane in lines for one in lane]))
+    return float(np.mean([how_many(one) for lane in lines for one in lane]))
 
 
 def _passes(work: Work, form: Form, own: bool) -> float:
@@ -525,6 +527,12 @@ def distinct(values: Threads) -> Threads:
     """The different ones of some numbers, ascending: np.unique hashes them since NumPy 2.3, which takes far longer."""
     ascending = np.sort(values, axis=None)
     return ascending[np.concatenate(([True], ascending[1:] != ascending[:-1]))]
+
+
+def how_many(values: Threads) -> int:
+    """How many different numbers there are."""
+    ascending = np.sort(values, axis=None)
+    return 1 + int(np.count_nonzero(ascending[1:] != ascending[:-1]))
 
 
 def _how_many(rows: Threads) -> Threads:
@@ -642,8 +650,8 @@ def _touched(
     def neighbours(axis: str, moved: Threads, apart: Threads, word: int) -> None:
         """Those that a thread and its neighbours touch together, which lie so far from its own, and their blocks."""
         places = distinct(block[0] + moved)
-        outputs[axis], by_words[axis] = float(len(places)), len(distinct(places // word)) / len(places)
-        fetched[axis] = len(distinct(lines + apart // SECTOR)) / (OUTPUTS * len(lines))
+        outputs[axis], by_words[axis] = float(len(places)), how_many(places // word) / len(places)
+        fetched[axis] = how_many(lines + apart // SECTOR) / (OUTPUTS * len(lines))
 
     for number, axis in enumerate(AXES):
         beside = beyond[number].reshape(2, OUTPUTS, len(ends), -1)
@@ -651,7 +659,7 @@ def _touched(
         # Of two stretches of neighbours, as one may begin anew within: where a block's number holds several.
         told = [one[:, 0] for one in beside if (one == one[:, :1, :1]).all()]
         most = OUTPUTS * len(lines)
-        sizes = [len(distinct(lines + one[:, :1] // SECTOR)) for one in told]
+        sizes = [how_many(lines + one[:, :1] // SECTOR) for one in told]
         fetched[BLOCKS + axis] = min(sizes, default=most) / most
         moved = np.diff(first.reshape(-1, *shape[::-1]), axis=-1 - number)
         # Of groups of neighbours along the axis the first threads, and those that are a warp then.
@@ -686,9 +694,9 @@ def _touched(
         width=width,
         asked=together.shape[1],
         thread=float(np.mean(_how_many(block[:lanes]))),
-        apart=sum(len(distinct(one[:lanes])) for one in whole),
-        warp=len(distinct(block[:lanes])),
-        block=len(distinct(block)),
+        apart=sum(how_many(one[:lanes]) for one in whole),
+        warp=how_many(block[:lanes]),
+        block=how_many(block),
         sectors=len(lines),
         dense=len(start) * width / (float(start[-1]) - float(start[0]) + width)
         if (_how_many(first[:, :lanes]) == lanes).all()
@@ -730,8 +738,7 @@ def _with_far_ones(work: Work, groups: list[list[Form]], found: list[Reuse]) -> 
             places.append(of(form.address).reshape(len(apart), 2, OUTPUTS, -1))
         stretches = np.concatenate(places, axis=-1)
         return [
-            min(len(distinct(one)) / sum(len(distinct(thread)) for thread in one) for one in two)
-            for two in stretches
+            min(how_many(one) / sum(how_many(thread) for thread in one) for one in two) for two in stretches
         ]
 
     # A load of one word for a whole warp is a sector of many.
@@ -846,7 +853,7 @@ def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set
     """Instructions that do nothing but tell where these accesses go, and whether; or when these branches are taken.
     ``through`` loads of these spaces they are followed: with ``constant`` an index that a table tells is one of them.
     """
-    code, sass = work.code, work.sass
+    code, sass, ran = work.code, work.sass, work.ran.tolist()
 
     def asked(at: int) -> Iterator[int]:
         line = sass[at]
@@ -856,7 +863,7 @@ def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set
             else ()
         )
         made = (one for name in line.reads if name not in values for one in code.producers(at, name))
-        return (one for one in made if sass[one].space in through and work.executed[one])
+        return (one for one in made if ran[one] and sass[one].space in through)
 
     found = reached(chain.from_iterable(map(asked, rows)), asked)
     # What others read, too, stays; and so what it was made from.
@@ -864,7 +871,7 @@ def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set
     waiting = list(found)
     while waiting:
         at = waiting.pop()
-        if at in found and any(work.executed[use] and use not in gone for use in code.readers[at]):
+        if at in found and any(ran[use] and use not in gone for use in code.readers[at]):
             found.discard(at)
             if at not in rows:
                 gone.discard(at)

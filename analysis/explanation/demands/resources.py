@@ -122,7 +122,8 @@ def _sums_slowly(profile: KernelProfile) -> bool:
     device = profile.device
     if not sums_at_half_rate(device.name, device.compute_capability):
         return False
-    found = {matrix_product(opcode_of(line.sass)) for line in profile.source.instructions}
+    lines = (line.sass for line in profile.source.instructions if "MMA" in line.sass)
+    found = {*map(matrix_product, map(opcode_of, lines))}
     return {product.sums for product in found if product is not None} == {"fp32"}
 
 

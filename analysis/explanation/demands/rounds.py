@@ -94,10 +94,11 @@ def _ways(whole: Work, code: flow.Program) -> Iterator[Array]:
         yield once
     if left <= 0.0:
         return
-    mine = {loop: ran & np.array([code.loop_of(at) == loop for at in range(len(ran))]) for loop in code.loops}
+    within = [*map(code.loop_of, range(len(ran)))]
+    mine = {loop: ran & np.array([one is loop for one in within]) for loop in code.loops}
     rounds = [inside for inside in mine.values() if inside.any()][:MOST_LOOPS]
     yield from (once + np.where(inside, left / inside.sum(), 0.0) for inside in rounds)
-    of_alu, alu = np.array([pipe(line) == "alu" for line in code.sass]), _counted(whole, "alu")
+    of_alu, alu = code.where(lambda line: pipe(line) == "alu"), _counted(whole, "alu")
     if alu is None:
         return
     wanted = np.array([left, alu - float(once[of_alu].sum())])
@@ -124,11 +125,11 @@ def _agreeing(whole: Work, code: flow.Program, executed: Array) -> tuple[Work, b
     made = {key: float(executed[pipes == key].sum()) for key in (*SAME_RATE, LSU)}
     # What another pipe may have taken: integers the FMA pipe's since Blackwell, conversions of FP64 the FP64 pipe's
     # where that is narrow.
-    apart = executed[np.array([line.opcode == "F2F" and "F64" in line.full for line in code.sass])]
+    apart = executed[code.where(lambda line: line.opcode == "F2F" and "F64" in line.full)]
     blackwell = whole.profile.device.compute_capability >= BLACKWELL
     elsewhere = {"alu": 0.5 * made["alu"] if blackwell else 0.0, "xu": float(apart.sum())}
     # A thread's indices come through the load/store unit, too, on some chips.
-    indices = float(executed[np.array([line.opcode == "S2R" for line in code.sass])].sum())
+    indices = float(executed[code.where(lambda line: line.opcode == "S2R")].sum())
 
     def agrees(told: float, counted: float | None, more: float = 0.0, less: float = 0.0) -> bool:
         low, high = told - less - few, told + few + more

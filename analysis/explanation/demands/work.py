@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import repeat
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ from gemmprof.analysis.explanation.demands.resources import Load, busiest_sm, lo
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.analysis.reading.line_table import inlined_calls
 from gemmprof.analysis.sections import warp_states
-from gemmprof.analysis.sections.by_line import by_address, first_by_address, own_lines
+from gemmprof.analysis.sections.by_line import by_address, own_lines
 from gemmprof.gpu.arch import WARP, has, practice_of
 from gemmprof.model import Evidence, Instruction, KernelProfile, Practice
 
@@ -140,8 +139,8 @@ class Work:
     @once
     def table(self, *names: str) -> Array | None:
         """The first of these metrics that was collected per instruction; None for none."""
-        found = first_by_address(self.profile, names)
-        return None if found is None else _in_order(self._addresses, found)
+        found = (_in_order(self.profile, self._addresses, name) for name in names)
+        return next((values for values in found if values is not None), None)
 
     @cached_property
     def widths(self) -> Array:
@@ -164,8 +163,8 @@ class Work:
         for name, metric in metrics.stall_samples(self.profile.instances).items():
             if not any(self.profile.instances[metric].values):
                 continue
-            values = _in_order(self._addresses, by_address(self.profile, metric) or {})
-            if values.any():
+            values = _in_order(self.profile, self._addresses, metric)
+            if values is not None and values.any():
                 by_reason[warp_states.reason(name).key] = values
         return by_reason
 
@@ -303,7 +302,7 @@ class Work:
         if key[0] is None or not plain or getattr(wanted, "__defaults__", None):
             return self.code.where(wanted)
         if key not in self.code.masks:
-            self.code.masks[key] = self.code.where(wanted)
+            self.code.masks[key] = self.code.where(wanted, _TOLD.setdefault(key, {}))
         return self.code.masks[key].copy()
 
     @cached_property
@@ -393,9 +392,30 @@ class Work:
         return np.zeros(len(self.instructions)) if found is None else found
 
 
-def _in_order(addresses: Sequence[int], values: Mapping[int, float]) -> Array:
-    """A value for each instruction from values by address, 0 where there is none."""
-    return np.array(list(map(values.get, addresses, repeat(0))), dtype=np.float64)
+_TOLD: dict[object, dict[str, bool | None]] = {}
+"""What was answered of opcodes, by the code of the question: it is the same in all kernels."""
+
+
+def _in_order(profile: KernelProfile, addresses: tuple[int, ...], metric: str) -> Array | None:
+    """A metric for each instruction, 0 where it has no value; None where it was not collected by instruction."""
+    instances = profile.instances.get(metric)
+    counts = np.array(() if instances is None else instances.values)
+    places = None if instances is None or counts.dtype.kind != "i" else _places(addresses, instances.keys)
+    if places is None:
+        values = by_address(profile, metric)
+        return None if values is None else np.array([values.get(at, 0) for at in addresses], dtype=np.float64)
+    found = np.zeros(len(addresses))
+    found[places[places >= 0]] = counts[places >= 0]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _places(addresses: tuple[int, ...], keys: tuple[object, ...]) -> npt.NDArray[np.int64] | None:
+    """Which of these instructions each key means, -1 for none: the same for most metrics. None of a damaged report."""
+    known: dict[object, int] = {address: at for at, address in enumerate(addresses)}
+    if len(known) < len(addresses) or {*map(type, keys)} != {int}:
+        return None
+    return np.array([known.get(key, -1) for key in keys])
 
 
 def share(part: Array | float, whole: Array | float) -> float:
@@ -418,10 +438,10 @@ def runs_elsewhere(profile: KernelProfile) -> bool:
 
     Where nobody counted each instruction, code that calls what lies elsewhere runs once a warp, if it has no loop.
     """
-    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
     lines, launch = profile.source.instructions, profile.launch
+    executed = _in_order(profile, tuple(line.address for line in lines), metrics.INSTRUCTIONS_BY_ADDRESS)
     if executed is not None:
-        there = float(sum(executed.get(line.address, 0) for line in lines))
+        there = float(executed.sum())
     elif any("CALL.ABS" in line.sass for line in lines) and not (code := flow.program(lines)).loops:
         inside = any(line.opcode == "CALL" and "REL" in line.modifiers for line in code.sass)
         there = 0.0 if inside else float(len(lines) * launch.blocks * -(-launch.threads_per_block // WARP))
@@ -434,15 +454,15 @@ def runs_elsewhere(profile: KernelProfile) -> bool:
 
 def work(profile: KernelProfile) -> Work:
     """Read a launch for explanation. What was not collected is absent: no code, no loads, no samples."""
-    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-    samples = by_address(profile, metrics.SAMPLE_COUNT)
-    seen = (executed or samples) and not runs_elsewhere(profile)
+    counted_there = (metrics.INSTRUCTIONS_BY_ADDRESS, metrics.SAMPLE_COUNT)
+    seen = any(by_address(profile, name) for name in counted_there) and not runs_elsewhere(profile)
     instructions = profile.source.instructions if seen else ()
     code = flow.program(instructions) if instructions else None
-    threads = by_address(profile, metrics.THREADS_BY_ADDRESS)
-    addresses = [line.address for line in instructions]
-    counts = _in_order(addresses, executed or {})
-    active = 32.0 * counts if threads is None else _in_order(addresses, threads)
+    addresses = tuple(line.address for line in instructions)
+    executed = _in_order(profile, addresses, metrics.INSTRUCTIONS_BY_ADDRESS)
+    counts = np.zeros(len(addresses)) if executed is None else executed
+    threads = _in_order(profile, addresses, metrics.THREADS_BY_ADDRESS)
+    active = 32.0 * counts if threads is None else threads
     elapsed = counted(profile, metrics.SM_ELAPSED_CYCLES_MAX) or counted(profile, metrics.ELAPSED_CYCLES)
     elapsed = elapsed or 0.0
     average = counted(profile, metrics.SM_ACTIVE_CYCLES) or elapsed
