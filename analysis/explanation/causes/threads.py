@@ -792,7 +792,7 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
     """Lanes that a mask keeps from loading anything: Triton has no branch, they execute all that the others do. So do
     threads of torch's kernels to which a short row leaves nothing, when their block adds it up.
 
-    Fixed: what is executed is in proportion to what is loaded; the bytes stay. Where tensor cores multiply what is
+    Fixed: what is computed is in proportion to what is loaded; the bytes stay. Where tensor cores multiply what is
     loaded, their work is, with what brings it to them and the shared memory that holds it.
     """
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
@@ -812,7 +812,8 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
     part = share(switched @ width, executing @ width)
     if not 0.0 < part < 1.0:
         return
-    keep = np.full(len(loads), part)
+    off = loads & (switched < executing)
+    keep = np.full(len(loads), part) if owner == "torch" else _for_lanes_off(work, off, part)
     fix = Fix(keep=keep, resources=same_traffic(work, keep))
     if work.products.any():
         brought = loads | work.products | work.where(lambda line: line.opcode == "LDSM")
@@ -835,6 +836,18 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
         evidence=(derived("lanes that load / lanes that execute the loads", part),),
         attributed=np.where(loads, executing - switched, 0.0),
     )
+
+
+def _for_lanes_off(work: Work, off: Mask, part: float) -> Array:
+    """What stays of each instruction of a program of which a mask turns these loads off for all but a ``part`` of the
+    lanes: as many rounds fewer where loops are around them all, but all that stands around those, and what sums up what
+    they leave; elsewhere fewer lanes compute, but what is moved, and what warps exchange, is no less for it.
+    """
+    around = work.code.within(
+        loop for at in np.flatnonzero(off).tolist() for loop in work.code.loops_around[at]
+    )
+    stays = ~around if around[off].all() else work.where(lambda line: bool(line.space))
+    return np.where(stays, 1.0, part)
 
 
 def _value_by_value(work: Work) -> Candidate | None:

@@ -1616,6 +1616,18 @@ def test_what_triton_computes_for_lanes_that_a_mask_keeps_from_loading_is_too_mu
     ]
 
 
+def test_what_a_mask_turns_off_in_a_loop_is_rounds_and_elsewhere_no_exchange() -> None:
+    """Documents walked to the longest one's end, whose sum stays; rows of 300 numbers of 512, stored as they are."""
+    for name, sides in (
+        ("triton_documents_pooled_to_the_longest", ("own_length", "full_rounds")),
+        ("triton_noise_rows_filled_up_to_512_numbers", ("pieces", "flat")),
+    ):
+        launch, came = study(name)
+        first = explain(launch).findings[0]
+        assert first.cause == "idle_threads"
+        assert min(abs(first.saves - came[side]) for side in sides) < 0.06
+
+
 def test_programs_beyond_a_bound_that_they_load_compute_for_nothing() -> None:
     """Tiles of 128 places, of which an expert's tokens fill a third; the fixed sides leave the others out."""
     launch, came = study("triton_experts_multiply_their_padding")
