@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
-from itertools import chain, compress, pairwise
+from itertools import chain, compress, filterfalse, pairwise
 from operator import attrgetter
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -29,6 +29,7 @@ SEARCH = 400  # instructions that a backward search looks at before it gives up
 _REGISTERS = re.compile(r"U?R\d+")
 # A jump up to its target, which is the last address of the line: another one in each process.
 _JUMP = re.compile(rf"^(.*\b(?:{'|'.join(JUMPS)})\b.*){TARGET}")
+_FAR = re.compile(TARGET)  # few lines hold one
 
 
 class Keeping(Protocol):
@@ -127,7 +128,7 @@ class Program:
         was answered for opcodes of other code, None for those.
         """
         found, told = np.zeros(len(self.sass), dtype=bool), {} if told is None else told
-        for full in self._operations.keys() - told.keys():
+        for full in filterfalse(told.__contains__, self._operations):
             try:
                 told[full] = bool(wanted(operation(full)))  # type: ignore[arg-type]
             except AttributeError:
@@ -136,9 +137,8 @@ class Program:
         for places in compress(self._operations.values(), answers):
             found[places] = True
         if None in answers:
-            unknown = compress(self._operations.values(), (one is None for one in answers))
-            for at in chain.from_iterable(map(np.ndarray.tolist, unknown)):
-                found[at] = wanted(self.sass[at])
+            for places in compress(self._operations.values(), (one is None for one in answers)):
+                found[places] = [wanted(self.sass[at]) for at in places.tolist()]
         return found
 
     def target(self, index: int) -> int | None:
@@ -705,10 +705,7 @@ def program(instructions: Sequence[Instruction]) -> Program:
 
     return _program(
         tuple(
-            (
-                line.address - first,
-                line.sass if parse(line.sass).target is None else _JUMP.sub(relative, line.sass),
-            )
+            (line.address - first, _JUMP.sub(relative, line.sass) if _FAR.search(line.sass) else line.sass)
             for line in instructions
         )
     )
