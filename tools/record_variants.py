@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Record the studies: build, verify, time and profile every kernel of a set on this machine's GPU.
 
-A set is a folder of tests/cuda, one of `SETS`; docs/corpus.md tells what each holds and which are known by now.
+A set is a folder of tests/cuda, one of `SETS` or `OF_ONE_CAUSE`; docs/corpus.md tells what each holds and which are
+known by now.
 
 A study is a kernel as people write it, with one flaw, and two or three ways to remove it (docs/corpus.md). Each study
 is verified in a process of its own first, so that one that fails takes no other along; then all are timed in random
@@ -42,6 +43,8 @@ SETS = (
     "blind29",
 )
 """In the order in which they were written; the last is the one judged at first sight (tools/score_studies.py)."""
+OF_ONE_CAUSE = ("constants",)
+"""Written with one cause in mind, by who wrote its rule: no sum of docs/explain_scores.md has them."""
 FULL = (*NCU[: NCU.index("--section")], "--set", "full")
 # Of one ncu process: enough that its start costs little, few enough that a failure takes few along.
 LAUNCHES_EACH = 50
@@ -240,7 +243,9 @@ def main() -> int:
     """Record; return 1 where something failed, after saving all that did not."""
     parser = tools.options_of(__doc__)
     parser.add_argument("output", type=Path, nargs="?", help="folder to write into")
-    parser.add_argument("--set", choices=SETS, default=SETS[0], help="which studies (default: variants)")
+    parser.add_argument(
+        "--set", choices=(*SETS, *OF_ONE_CAUSE), default=SETS[0], help="which studies (default: variants)"
+    )
     parser.add_argument("--build", action="store_true", help="only compile into build/SET")
     parser.add_argument("--only", nargs="+", metavar="STUDY", help="these alone")
     parser.add_argument("--budget", type=float, default=270.0, help="seconds for everything (default: 270)")

@@ -14,7 +14,7 @@ from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant,
 from gemmprof.analysis.explanation.causes.access import gathers
 from gemmprof.analysis.explanation.causes.atomics import ADDITIONS, EXTREMES
 from gemmprof.analysis.explanation.causes.several_results import more_outputs
-from gemmprof.analysis.explanation.code import address_forms, latency
+from gemmprof.analysis.explanation.code import address_forms, flow, latency
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands import footprint
@@ -23,10 +23,11 @@ from gemmprof.analysis.explanation.demands.resources import ADU, L1_PASSES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import (
-    TURN,
+    DIVERGENT,
     Array,
     Mask,
     Work,
+    constant_addresses,
     constant_turns,
     indexed_constants,
     share,
@@ -405,18 +406,15 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     """
     if "idc" not in work.loads:
         return
-    loads = indexed_constants(work)
-    count = float(work.executed[loads].sum())
-    if not count:
-        return
-    turns = constant_turns(work)
-    # Where loads are counted again, each has no more addresses than a warp has threads.
-    each = min(float(WARP), float(turns[loads].sum()) / count / TURN)
-    if each < 1.7:
+    loads, turns = indexed_constants(work), constant_turns(work)
+    count, each = float(work.executed[loads].sum()), constant_addresses(work)
+    if each < DIVERGENT:
         return
     stays = share(np.where(loads, work.executed, turns).sum(), turns.sum())
     adu = min(1.0, share(work.executed[work.pipes == ADU].sum(), turns.sum()))
+    short = work.attributed.get(flow.SHORT, np.zeros(len(loads)))
     fix = Fix(
+        latency=np.where(loads, latency.idle_share(work, short, latency.short_cycles(work)), 1.0),
         resources={"idc": stays, "adu": adu, **dict.fromkeys(("mio", "mio_data"), max(stays, adu))},
         added={"lsu": share(count, work.sms * work.elapsed)},
         passes=address_forms.random_passes(min(WARP, max(1, round(each)))) * count,

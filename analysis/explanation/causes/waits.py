@@ -622,8 +622,7 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
     waits = sum((work.samples[reason] for reason in reasons), start=np.zeros(len(work.executed)))
     if (part := float(waits.sum())) < 0.05:
         return
-    hot = float((work.executed > 0.2 * work.executed.max(initial=0.0)).sum()) * 16.0
-    if hot < FULL_CACHE_BYTES:
+    if (hot := work.hot_bytes) < FULL_CACHE_BYTES:
         return
     yield Candidate(
         cause="instruction_cache",

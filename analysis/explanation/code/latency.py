@@ -15,7 +15,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.demands.resources import SM, TRAFFIC
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, indexed_constants, once
 from gemmprof.gpu.arch import LIMITS
 
 # Busy shares of the busiest part of the memory system: below the first there is no queue, above the second
@@ -91,7 +91,12 @@ def crowding(work: Work) -> float:
     atomics = work.loads.get("l2_atomics")
     if (atomics is not None and atomics.share > ATOMICS_CROWD) or behind_atomics(work):
         return 1.0  # they queue at their words, while the counters of the other units stay low
-    return min(1.0, max(0.0, (busiest - QUIET) / (CROWDED - QUIET)))
+    return _crowded(busiest)
+
+
+def _crowded(busy: float) -> float:
+    """Share of the waits beyond an idle machine's latency that is queueing, at a unit that is so busy."""
+    return min(1.0, max(0.0, (busy - QUIET) / (CROWDED - QUIET)))
 
 
 @once
@@ -253,9 +258,12 @@ def unloaded(work: Work) -> Unloaded | None:
     found: dict[str, Array] = {}
     # Cycles on an idle machine, and how much of what is beyond is queueing. What waits for the link to the host stands
     # in a queue, too, while no unit of the GPU is full.
-    idle: dict[str, tuple[Array | float, float]] = {
+    # Constants at computed places queue at their cache; where that is quiet, it had not what they wait for.
+    constants = work.loads["idc"].share * work.imbalance if "idc" in work.loads else 1.0
+    of_short = np.where(indexed_constants(work), _crowded(constants), 1.0)
+    idle: dict[str, tuple[Array | float, Array | float]] = {
         flow.LONG: (load_cycles(work), 1.0 if on_the_link(work) else crowding(work)),
-        flow.SHORT: (short_cycles(work), 1.0),
+        flow.SHORT: (short_cycles(work), of_short),
         "drain": (work.practice.store_cycles, 1.0),
         "membar": (work.practice.fence_cycles, 1.0),
     }

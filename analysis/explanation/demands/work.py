@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -282,6 +283,16 @@ class Work:
         return self.global_loads | self.where(lambda line: line.opcode == "LDGSTS")
 
     @cached_property
+    def often(self) -> Mask:
+        """Instructions that run often, as those of a loop do."""
+        return np.asarray(self.executed > 0.2 * self.executed.max(initial=0.0))
+
+    @property
+    def hot_bytes(self) -> float:
+        """Bytes of the code that runs often."""
+        return 16.0 * float(self.often.sum())
+
+    @cached_property
     def barriers(self) -> Mask:
         """The barriers of a block that ran."""
         return self.where(lambda line: line.opcode == "BAR") & (self.executed > 0)
@@ -543,6 +554,55 @@ def constant_turns(work: Work) -> Array:
         turns = busy - float(found[~loads].sum())
         found[loads] *= max(1.0, turns / float(found[loads].sum()))
     return found
+
+
+# Addresses of a warp's load from which on its lanes want different constants; and turns for each, from which on the
+# cache had not what was wanted.
+DIVERGENT = 1.7
+
+
+def constant_addresses(work: Work) -> float:
+    """Addresses that a warp wants of constant memory with a load at places that it computed, the mean; 0 for none."""
+    turns, requests = _of_a_load(work), work.number(metrics.CONSTANT_REQUESTS)
+    counted = float(work.executed[indexed_constants(work)].sum())
+    # Misses take turns, too, where requests were not counted.
+    return turns if requests is None else min(turns, max(1.0, share(requests, counted)))
+
+
+def constants_missed(work: Work) -> bool:
+    """Whether loads from constant memory at computed places take turns that are no other address of a warp."""
+    return _of_a_load(work) >= DIVERGENT * max(1.0, constant_addresses(work))
+
+
+def _of_a_load(work: Work) -> float:
+    """Turns of the constant cache that a load at a computed place takes; where loads are counted again, no more than a
+    warp has threads.
+    """
+    loads = indexed_constants(work)
+    turns = float(constant_turns(work)[loads].sum())
+    return min(float(WARP), share(turns, TURN * float(work.executed[loads].sum())))
+
+
+# Bytes of constant memory that the caches next to the schedulers hold at most, and fetch at once: what MT4G
+# (github.com/caps-tum/mt4g) measured on an H100, 2,112 and 64.
+CONSTANTS_CACHED, CONSTANTS_FETCHED = 2048, 64
+_CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(U?R\d+)?\+?(-?0x[0-9a-f]+)?\]")
+
+
+@once
+def table_constants(work: Work) -> Mask:
+    """Instructions that name constants of a table: at places that are computed; at any, where the code that runs often
+    names more of them than the caches next to the schedulers hold.
+    """
+    named = [_CONSTANT.search(line.text) for line in work.sass]
+    fetched = {
+        (one[1], int(one[3] or "0x0", 16) // CONSTANTS_FETCHED)
+        for one, often in zip(named, work.often.tolist(), strict=True)
+        if one and often
+    }
+    many = len(fetched) * CONSTANTS_FETCHED > CONSTANTS_CACHED
+    table: Mask = np.array([one is not None and (many or bool(one[2])) for one in named], dtype=bool)
+    return table & work.ran
 
 
 def elected(work: Work) -> Mask:
