@@ -42,8 +42,8 @@ from gemmprof.analysis.explanation.demands.footprint import (
     arrays,
     computing,
     looked_up_apart,
+    places_of_a_thread,
     rounds,
-    sectors_of_a_thread,
 )
 from gemmprof.analysis.explanation.demands.resources import L1_PASSES, OF_AN_SM, TRAFFIC
 from gemmprof.analysis.explanation.demands.time_model import SHARPNESS, Fix, registers_of
@@ -94,8 +94,8 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     behind the work, the sectors' share of that time is gone, too. Where lanes look up the same index in several arrays
     or planes, one record holds all that is wanted there, and its sector is fetched in place of one an array; more of
     them where places lie side by side. Lanes that each look up in a row of their own, or walk along it by vectors,
-    lie along one row instead. Where a thread looks up several words in one place, as many lanes do as lie together: a
-    request touches the sectors of fewer places.
+    lie along one row instead. Where a thread looks up several pieces in one place, as many lanes do as lie together: a
+    request touches the lines of fewer places.
     """
     ways = as_records(work), in_patches(work)
     wasteful, others = _wasteful(work), [one for one in ways if one is not None]
@@ -437,37 +437,48 @@ def _shared_out(work: Work, sectors: Array, tags: Array, lanes: int) -> Fix:
 
 
 def in_patches(work: Work) -> Candidate | None:
-    """What a thread looks up word by word in one place (a few rows of a grid around a point, a bucket, a record that is
-    not aligned) shared out to lanes: a request then touches as few sectors as these words lie in. Triton deals out
-    lanes itself.
+    """What a thread looks up piece by piece in one place (a few rows of a grid around a point, a bucket, a row of an
+    embedding) shared out to lanes: a request then touches as few sectors and lines as these pieces lie in. Triton deals
+    out lanes itself.
     """
     if owner_of(work.profile).key == "triton":
         return None
     groups: dict[tuple[object, Loop | None], list[Form]] = {}
-    loads = _scattered(work)
+    wide = work.widths == WIDE
+    # Each half of a sector is asked for by itself: no sector in vain, but as many lines as lanes.
+    fewest = np.maximum(work.threads * WIDE / LINE, work.executed)
+    loads = np.where(wide, work.global_loads & (work.global_tags >= SCATTERED * fewest), _scattered(work))
     for at, one in checked_forms(work).items():
         if loads[at] and one.form.parameters and looked_up_apart(one.form):
             groups.setdefault((one.form.parameters, work.code.loop_of(at)), []).append(one.form)
-    stays = np.ones(len(loads))
-    for forms in groups.values():
-        stays[[form.index for form in forms]] = sectors_of_a_thread(work, forms) / len(forms)
-    rows = loads & (stays <= 1.0 / OF_A_RUN)
+    in_sectors, in_lines = np.ones((2, len(loads)))
+    for found in groups.values():
+        # What a thread asks for only if it found something in the pieces before is no piece that lanes take beside it.
+        most = max(work.threads[form.index] for form in found)
+        forms = [form for form in found if work.threads[form.index] == most]
+        asked = [form.index for form in forms]
+        in_sectors[asked] = places_of_a_thread(work, forms, int(SECTOR)) / len(forms)
+        in_lines[asked] = places_of_a_thread(work, forms, int(LINE)) / len(forms)
+    in_lines = np.where(wide, in_lines, in_sectors)
+    rows = loads & (in_lines <= 1.0 / OF_A_RUN)
     if not rows.any():
         return None
-    left = np.where(rows, stays, 1.0)
     sectors, tags = (
-        np.minimum(one, np.maximum(work.executed, one * left))
-        for one in (work.global_sectors, work.global_tags)
+        np.minimum(one, np.maximum(least, one * np.where(rows, left, 1.0)))
+        for one, left, least in (
+            (work.global_sectors, in_sectors, work.executed),
+            (work.global_tags, in_lines, np.where(wide, fewest, work.executed)),
+        )
     )
-    words = share(work.global_sectors[rows].sum(), (work.global_sectors * left)[rows].sum())
-    lanes = min(WARP, 2 ** round(math.log2(RUN / OF_A_RUN * words)))
+    pieces = share(work.global_sectors[rows].sum(), (work.global_sectors * in_lines)[rows].sum())
+    lanes = min(WARP, 2 ** round(math.log2(RUN / OF_A_RUN * pieces)))
     looked_up = work.within(np.where(rows, 0.0, 1.0))
     way = Variant(
         f"{lanes} lanes at one place",
         _shared_out(work, sectors, tags, lanes),
         change=(
-            f"Let {lanes} lanes share what a thread looks up word by word in one place: each of its loads touches a "
-            f"sector for every lane now, and the words of {words:.0f} loads lie in one."
+            f"Let {lanes} lanes share what a thread looks up piece by piece in one place: each of its loads touches a "
+            f"line for every lane now, and what {pieces:.0f} loads ask for lies in one."
         ),
         most=looked_up,
         bound=looked_up,
@@ -476,10 +487,10 @@ def in_patches(work: Work) -> Candidate | None:
         cause="uncoalesced_access",
         variants=(way,),
         evidence=(
-            derived("loads of a thread / sectors in which what they look up lies", words),
+            derived("loads of a thread / lines in which what they look up lies", pieces),
             *work.evidence(metrics.L1_HIT_RATE),
         ),
-        attributed=np.where(rows, work.global_sectors - sectors, 0.0),
+        attributed=np.where(rows, work.global_tags - tags, 0.0),
     )
 
 

@@ -51,8 +51,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
 
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
     the missing threads' share of the warps' time. Threads that part anew in each round of a loop, by what they find
-    there, no order of the work brings together, nor groups of lanes that exchange something in turn; those that walk on
-    alone along what they look up share their walks. Those that leave a walk when its own results say so draw their next
+    there, no order of the work brings together, nor groups of lanes that exchange something in turn; those that leave a
+    loop one by one lie apart in memory once an index puts those of like length side by side; those that walk on alone
+    along what they look up share their walks. Those that leave a walk when its own results say so draw their next
     item meanwhile, if that brings more than fetching and storing items by few lanes at a time costs. Where a warp has
     rows of few elements, several of them share it, with all that it does for a row. Where threads walk along one table
     until they have found their place, a search in halves takes as many steps as the table's length has binary digits.
@@ -100,7 +101,10 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     elif not apart:
         return
     mean = float(work.threads.sum()) / work.total_executed
-    packed = Fix(keep=keep, resources=_of_as_many_lanes(work, keep))
+    resources = _of_as_many_lanes(work, keep)
+    if mostly(_rounds_of_their_own(work)):
+        resources |= _through_an_index(work)
+    packed = Fix(keep=keep, resources=resources)
     name = "threads of a warp on the same way"
     together = drawn or Variant(name, packed, most=work.within(keep), counted=BELOW_L1)
     ways = together if apart else None, searched, rows if apart else None
@@ -205,23 +209,17 @@ def _refilled(work: Work, keep: Array, walks: Mapping[Loop, slice]) -> Variant:
         asked += turns * entered * asks
         once |= item
         apart |= mine & (walk | item)
-    loads, stores = work.global_loads, work.where(lambda line: line.is_store and not line.is_atomic)
-    was, alone = work.global_sectors, work.threads * np.maximum(1.0, np.ceil(work.widths / SECTOR))
-    more = np.where(apart, np.maximum(was, alone), was)
-    flows = traffic(work)
-    missed, written = (
-        before * (share(more[some].sum(), was[some].sum()) or 1.0)
-        for before, some in ((flows.missed, loads), (flows.written, stores))
-    )
     waits = np.maximum(
         1.0,
-        latency.waits(work).get(flow.LONG, 0.0 * was) * (work.warp_cycles or 0.0) / np.maximum(1.0, executed),
+        latency.waits(work).get(flow.LONG, 0.0 * executed)
+        * (work.warp_cycles or 0.0)
+        / np.maximum(1.0, executed),
     )
     fix = Fix(
         keep=keep,
-        latency=np.where(once & loads, np.maximum(1.0, latency.load_cycles(work) / waits), 1.0),
+        latency=np.where(once & work.global_loads, np.maximum(1.0, latency.load_cycles(work) / waits), 1.0),
         resources={
-            **flows.factors(missed, written, dram_read=flows.dram_read),
+            **_of_unrelated_items(work, apart),
             **dict.fromkeys(L1_PASSES, _passes_of_whole_warps(work, keep)),
             "l2_atomics": 1.0,
             "block_launch": min(1.0, at_once / work.launched_warps),
@@ -230,6 +228,53 @@ def _refilled(work: Work, keep: Array, walks: Mapping[Loop, slice]) -> Variant:
     )
     most = work.within(np.minimum(1.0, keep))
     return Variant("items drawn by lanes that are done", fix, most=most, counted=BELOW_L1)
+
+
+def _of_unrelated_items(work: Work, apart: Mask) -> dict[str, float]:
+    """What is asked below L1 where lanes are at unrelated items: what neighbours share of a sector each asks for."""
+    loads, stores = work.global_loads, work.where(lambda line: line.is_store and not line.is_atomic)
+    was, alone = work.global_sectors, work.threads * np.maximum(1.0, np.ceil(work.widths / SECTOR))
+    more = np.where(apart, np.maximum(was, alone), was)
+    flows = traffic(work)
+    missed, written = (
+        before * (share(more[some].sum(), was[some].sum()) or 1.0)
+        for before, some in ((flows.missed, loads), (flows.written, stores))
+    )
+    return flows.factors(missed, written, dram_read=flows.dram_read)
+
+
+def _through_an_index(work: Work) -> dict[str, float]:
+    """The same where an index tells which items are neighbours: what lies side by side for threads as they are numbered
+    is anywhere in memory then. Each names a line of its own, and what L2 does not hold until those beside it come DRAM
+    delivers anew.
+    """
+    loads, stores = work.global_loads, work.where(lambda line: line.is_store and not line.is_atomic)
+    own = np.zeros_like(loads)
+    for at, one in address_forms.checked_forms(work).items():
+        own[at] = one.confirmed and one.form.space == "global" and evaluations(work).by_thread[at]
+    own &= loads | stores
+    sectors = np.where(own, np.maximum(0.0, work.threads - work.global_sectors), 0.0)
+    lines = np.where(own, np.maximum(0.0, work.threads - work.global_tags), 0.0)
+    flows = traffic(work)
+    missed = flows.missed + float(sectors[loads].sum())
+    anew = 1.0 - min(1.0, share((work.profile.device.l2_bytes or 0) / SECTOR, flows.dram_read))
+    return flows.factors(
+        missed,
+        flows.written + float(sectors[stores].sum()),
+        dram_read=flows.dram_read + anew * float(sectors[loads].sum()),
+        read_lines=1.0 + share(lines[loads].sum(), flows.lines_read),
+        written_lines=1.0 + share(lines[stores].sum(), flows.lines_written),
+    )
+
+
+def _rounds_of_their_own(work: Work) -> Mask:
+    """Loops that some of the threads leave that entered them together, before others."""
+    code, active = work.code, work.threads / np.maximum(work.executed, 1.0)
+    found = np.zeros(len(active), dtype=bool)
+    for loop in code.loops:
+        entered = [active[at] for at in code.predecessors[loop.first] if at < loop.first]
+        found[loop.first : loop.last + 1] |= active[loop.last] < ALL_WORK * max(entered, default=0.0)
+    return found
 
 
 def _apart_anew(work: Work) -> Array:

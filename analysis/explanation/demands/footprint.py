@@ -488,11 +488,13 @@ def _beginning(shape: tuple[int, int, int], number: int) -> Threads:
     return begin.ravel()
 
 
-def sectors_of_a_thread(work: Work, forms: list[Form]) -> float:
-    """Different sectors that a thread goes to with these accesses in one round, wherever what was loaded leads it."""
+def places_of_a_thread(work: Work, forms: list[Form], unit: int) -> float:
+    """Different sectors or lines (of ``unit`` bytes) that a thread goes to with these accesses in one round, wherever
+    what was loaded leads it.
+    """
     places = np.concatenate([_in_own_block(work, ())(form.address)[:WARP] for form in forms], axis=1)
-    begins = np.arange(0, SECTOR, min(SECTOR, *map(row_granule, forms)))
-    lines = (places[:, None] + begins[:, None]) // SECTOR
+    begins = np.arange(0, unit, min(unit, *map(row_granule, forms)))
+    lines = (places[:, None] + begins[:, None]) // unit
     return float(np.mean([how_many(one) for lane in lines for one in lane]))
 
 
