@@ -26,7 +26,7 @@ from gemmprof.analysis.explanation.causes.threads import _until_done
 from gemmprof.analysis.explanation.causes.waits import instruction_latency
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
-from gemmprof.analysis.explanation.demands.footprint import _array, arrays, own_places, sectors_of_a_thread
+from gemmprof.analysis.explanation.demands.footprint import _array, arrays, own_places, places_of_a_thread
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import explain_work
@@ -306,7 +306,7 @@ def test_how_many_sectors_a_thread_s_words_lie_in(each: int, offsets: list[int],
     ]
     launch = made(*code)
     words = [checked_forms(launch)[at].form for at in range(6, 6 + len(offsets))]
-    assert sectors_of_a_thread(launch, words) == pytest.approx(sectors, abs=0.01)
+    assert places_of_a_thread(launch, words, 32) == pytest.approx(sectors, abs=0.01)
 
 
 def test_blocks_that_load_and_compute_alike_are_one() -> None:
