@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from math import gcd, prod
 
 import numpy as np
@@ -83,12 +84,16 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     of_rows &= rows is not None or mostly(ends)
     alone = mostly(single) and not of_rows
 
-    def waited_for(walks: Mapping[Loop, slice]) -> bool:
-        """Whether it is mostly there that lanes wait for others of their warp."""
+    def there(walks: Mapping[Loop, slice]) -> bool:
+        """Whether it is mostly there that lanes are missing."""
         rows = np.zeros_like(ends)
         for way in walks.values():
             rows[way] = True
-        return not (alone or of_rows) and mostly(rows)
+        return mostly(rows)
+
+    def waited_for(walks: Mapping[Loop, slice]) -> bool:
+        """Whether lanes wait there for others of their warp."""
+        return not (alone or of_rows) and there(walks)
 
     walked, ended = _walked_on(work), _until_done(work)
     walked_on = waited_for(walked)
@@ -102,7 +107,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         return
     mean = float(work.threads.sum()) / work.total_executed
     resources = _of_as_many_lanes(work, keep)
-    if mostly(_rounds_of_their_own(work)):
+    if there(_whole(work, partial(_left_one_by_one, work))):
         resources |= _through_an_index(work)
     packed = Fix(keep=keep, resources=resources)
     name = "threads of a warp on the same way"
@@ -267,14 +272,11 @@ def _through_an_index(work: Work) -> dict[str, float]:
     )
 
 
-def _rounds_of_their_own(work: Work) -> Mask:
-    """Loops that some of the threads leave that entered them together, before others."""
-    code, active = work.code, work.threads / np.maximum(work.executed, 1.0)
-    found = np.zeros(len(active), dtype=bool)
-    for loop in code.loops:
-        entered = [active[at] for at in code.predecessors[loop.first] if at < loop.first]
-        found[loop.first : loop.last + 1] |= active[loop.last] < ALL_WORK * max(entered, default=0.0)
-    return found
+def _left_one_by_one(work: Work, loop: Loop) -> bool:
+    """Whether some of the threads that enter a loop together leave it before others."""
+    active = work.threads / np.maximum(work.executed, 1.0)
+    entered = [active[at] for at in work.code.predecessors[loop.first] if at < loop.first]
+    return bool(active[loop.last] < ALL_WORK * max(entered, default=0.0))
 
 
 def _apart_anew(work: Work) -> Array:
@@ -381,16 +383,14 @@ def _walked_on(work: Work) -> dict[Loop, slice]:
     """What lanes do in loops that others of their warp have left, each on a way that its own loaded values tell: rounds
     that may change places, as nothing but the sums of all of them goes from one to the next.
     """
-    code, active = work.code, work.threads / np.maximum(work.executed, 1.0)
-    led = np.zeros(len(active), dtype=bool)
+    code, led = work.code, np.zeros(len(work.sass), dtype=bool)
     led[[at for at, one in address_forms.checked_forms(work).items() if looked_up_apart(one.form)]] = True
     floats = work.where(lambda line: line.instruction_class in FLOATS)
     in_turn = code.in_order | code.one_after_another | work.where(lambda line: line.is_atomic)
 
     def walks(loop: Loop) -> bool:
         inside = slice(loop.first, loop.last + 1)
-        entered = [active[at] for at in code.predecessors[loop.first] if at < loop.first]
-        if active[loop.last] >= ALL_WORK * max(entered, default=0.0) or in_turn[inside].any():
+        if not _left_one_by_one(work, loop) or in_turn[inside].any():
             return False
         passed_on = code.carried(loop)
         used = (use for at in passed_on if floats[at] for use in code.readers[at] if use in loop)
