@@ -116,10 +116,11 @@ def test_the_figures_are_reached(scores: ModuleType, studies: ModuleType) -> Non
     alarms, of = figures("still promised")
     assert alarms <= 0.08 * of
     # The studies as they are predicted today may not come out worse than at first sight: all sets. Of the newest, which
-    # stands first, and of blind25 nobody has seen what changed: there three tenths of a point are chance.
+    # stands first, of blind25 and blind28 nobody has seen what changed (of blind28's half in sight nothing did, the
+    # other moved by 0.06 points): there three tenths of a point are chance.
     lines = [line for line in seen.splitlines() if line.startswith("| mean error")]
     assert len(lines) == len(studies.SETS)
-    unseen = studies.BLIND, studies.DATA / "blind25"
+    unseen = studies.BLIND, studies.DATA / "blind25", studies.DATA / "blind28"
     for folder, line in zip(studies.FOLDERS, lines, strict=True):
         then, today = (float(cell) for cell in line.split("|")[3:5])
         assert today <= then + (0.35 if folder in unseen else 0.0)
