@@ -64,9 +64,12 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 
 # All of that by one call of pip, which builds gemmprof and looks for what it needs once, and leaves compiling to who
 # imports a module (most of what pip does is for modules that nobody imports): what CI begins with.
+EXTRAS ?= test lint docs
+comma  := ,
+space  := $(subst ,, )
 everything: $(BIN)/python
-	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check $(TORCH) --editable '.[test,lint,docs]'
-	@touch $(VENV)/.installed $(VENV)/.installed-test $(VENV)/.installed-lint $(VENV)/.installed-docs
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check $(TORCH) --editable '.[$(subst $(space),$(comma),$(EXTRAS))]'
+	@touch $(VENV)/.installed $(EXTRAS:%=$(VENV)/.installed-%)
 
 # The documentation as a site in build/site; a broken link fails it.
 docs: $(VENV)/.installed-docs

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from kept import forget_if_large, keep_recorded, read_anew
+from kept import forget_if_large, keep_recorded, put_what_was_said, read_anew
 from recorded_data import DATA, REPRESENTATIVES, ReadRecorded
 from scale import CAMPAIGN, few, inputs
 
@@ -57,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(100_000, 50, 50)
     _begin_elsewhere(config)
     if not CAMPAIGN:
+        if not hasattr(config, "workerinput"):
+            put_what_was_said()
         keeping = ExitStack()
         keep_recorded(keeping)
         config.add_cleanup(keeping.close)

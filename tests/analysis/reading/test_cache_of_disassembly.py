@@ -5,12 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import tarfile
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from kept import SAID
 from profiles import launch
 from recorded_data import DATA
+from scale import few
 
 from gemmprof.analysis.reading import lookup
 from gemmprof.analysis.reading.frame import Module
@@ -94,3 +98,27 @@ def test_the_half_that_was_not_used_for_longest_goes_where_there_are_too_many(
     lookup.store("entry5", {"number": 5})
     kept = [number for number in range(6) if lookup.load(f"entry{number}", dict[str, int])]
     assert kept == [0, 4, 5]
+
+
+@cache
+def said() -> dict[str, bytes]:
+    with tarfile.open(SAID) as archive:
+        return {entry.name: archive.extractfile(entry).read() for entry in archive}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "report", few(sorted(DATA.glob("*.ncu-rep.xz")), [REPORT]), ids=lambda path: path.name
+)
+def test_what_was_said_is_what_the_library_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, report: Path
+) -> None:
+    """Tests that look at code need not ask the library of it (`kept.put_what_was_said`)."""
+    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
+    read_report(report)
+    says = {path.name: path.read_bytes() for path in (tmp_path / "disassembly").iterdir()}
+    known = says.keys() & said().keys()
+    if not known:
+        pytest.skip("said by another version of ncu_report, or of other reports: tools/keep_said.py")
+    assert {name: json.loads(gzip.decompress(says[name])) for name in known} == {
+        name: json.loads(said()[name]) for name in known
+    }
