@@ -8,6 +8,7 @@
 #                   in it, GPU_JOBS=8 runs eight at a time on the one GPU, those that take longest first)
 #   make campaign-gpu  a million random products by all stages, and compute-sanitizer (GPU machine); test-gpu has a part
 #   make record     collect the recorded run again      (GPU machine)
+#   make record-noise  collect the kernels of tests/cuda/noise again and again (GPU machine), for docs/comparison.md
 #   make ceilings      measure what this machine's GPU reaches, for gemmprof/gpu/arch.py (GPU machine)
 #   make record-pairs  record the corpus of tests/data/pairs again (GPU machine)
 #   make bench      measure reading and export speed
@@ -24,7 +25,7 @@ TESTS  ?= tests
 # Some images forbid Python to keep what it compiled: each of the processes that tests start would compile all of it.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: docs everything report test campaign lint test-gpu campaign-gpu record record-pairs ceilings bench clean
+.PHONY: docs everything report test campaign lint test-gpu campaign-gpu record record-noise record-pairs ceilings bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -88,6 +89,9 @@ campaign-gpu:
 record:
 	for ladder in single half fp8; do \
 	  $(PYTHON) tools/record.py --ladder $$ladder --output $(or $(OUT),gemmprof/recorded) || exit 1; done
+
+record-noise:
+	$(PYTHON) tools/record_noise.py $(or $(OUT),/tmp/gemmprof-noise-recorded)
 
 ceilings:
 	$(PYTHON) tools/measure_ceilings.py $(or $(OUT),/tmp/gemmprof-ceilings) $(ARGS)

@@ -3,7 +3,7 @@
 
 Reads tests/data/noise, writes analysis/comparison/noise.json and the tables of docs/comparison.md. The verdicts
 on a kernel are counted with classes that were learnt without that kernel. ``--check`` writes nothing and exits with 1
-if a file is out of date.
+if a file is out of date; ``--pack FOLDER…`` first puts there what tools/record_noise.py recorded, a folder a machine.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import json
 import math
 import random
 import re
+import shutil
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,6 +53,17 @@ DOCUMENT = ROOT / "docs" / "comparison.md"
 LARGEST = 0.05
 """What one launch a side is held to scatter by at most: as much as the noisiest recorded kernel. With more a kernel
 that is 50 % slower among 843 single launches is missed more often (4 % of the cases at 0.056)."""
+WHOLE = ("base_0", "base_1", "more_020_0", "code_base", "code_renamed", "code_fewer_registers")
+"""Reports that tests read as a user would."""
+COLUMNS = {
+    "ns": metrics.DURATION,
+    "cycles": metrics.ELAPSED_CYCLES,
+    "sm_hz": metrics.SM_CLOCK,
+    "memory_hz": metrics.DRAM_CLOCK,
+    "instructions": metrics.INSTRUCTIONS_EXECUTED,
+    "compute_percent": metrics.SM_THROUGHPUT,
+    "memory_percent": metrics.MEMORY_THROUGHPUT,
+}
 SHRINK = 3
 """So many kernels without any effect are added to those of one limit."""
 STEP = 32.0
@@ -75,6 +88,27 @@ class Recorded:
 def table(name: str) -> pd.DataFrame:
     """What was recorded, a row a launch or a timing."""
     return pd.read_csv(DATA / name, dtype={"lease": str, "instructions": str})
+
+
+def pack(folders: Iterable[Path]) -> None:
+    """Keep of what tools/record_noise.py recorded, a folder a machine: all launches, all timings, a few reports."""
+    launches, timings = [], []
+    for lease, folder in enumerate(folders):
+        for path in sorted(folder.glob("*.ncu-rep.xz")):
+            name = path.name.split(".")[0]
+            if name in WHOLE:
+                shutil.copyfile(path, DATA / path.name)
+            for profile in read_report(path, source=False, units=False, instances=False):
+                values = (profile.number(metric) for metric in COLUMNS.values())
+                known = ("" if value is None else f"{value:.7g}" for value in values)
+                grid = "x".join(map(str, profile.launch.grid))
+                launches.append((name, lease, profile.name, grid, *known))
+        for path in sorted(folder.glob("*.csv")):
+            timings.append(pd.read_csv(path, dtype=str).assign(collection=path.stem, lease=lease))
+    head = ["collection", "lease", "kernel", "grid", *COLUMNS]
+    pd.DataFrame(launches, columns=head).to_csv(DATA / "launches.csv.xz", index=False)
+    order = ["collection", "lease", "kernel", "repetition", "milliseconds"]
+    pd.concat(timings)[order].to_csv(DATA / "timings.csv.xz", index=False)
 
 
 @cache
@@ -688,7 +722,11 @@ def main() -> int:
     """Write, or with --check compare."""
     parser = options_of(__doc__)
     parser.add_argument("--check", action="store_true")
+    kept = "keep what was recorded, first"
+    parser.add_argument("--pack", type=Path, nargs="+", metavar="FOLDER", help=kept)
     options = parser.parse_args()
+    if options.pack:
+        pack(options.pack)
     contents = {CLASSES: source_of_classes(), DOCUMENT: with_tables(DOCUMENT.read_text("utf-8"))}
     return written(contents, check=options.check)
 

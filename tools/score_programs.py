@@ -3,8 +3,8 @@
 
 Writes the generated part of docs/programs.md from tests/data/programs: the reports, the expert's proposals
 (expected.json) and which variant follows which of gemmprof's (followed.csv), what it said before a recording with what
-came of it (first_look.json, second_look.json, kept as they were), and the times of all
-versions (measured.json).
+came of it (first_look.json, second_look.json, kept as they were), and the times of tools/record_programs.py
+(measured.json).
 """
 
 from __future__ import annotations

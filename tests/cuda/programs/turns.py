@@ -1,7 +1,7 @@
 """What the recorded programs share: modules as NVTX ranges, turns on the GPU, times before and after a change.
 
 A program is a module with ``VARIANTS`` (a name and the options of `build` for each) and ``build(device, **options)``,
-which returns one step to call::
+which returns one step to call. Run by tools/record_programs.py, or by hand::
 
     python train.py measure [--device cpu] [--json FILE] [--traces FOLDER]   every variant in turn
     ncu --profile-from-start off --nvtx … python train.py profile base       one step of one variant
