@@ -344,7 +344,8 @@ def _same_loss(one: Weighed, leaders: Sequence[Weighed], predictor: Predictor) -
 def at_once(several: Sequence[Weighed], predictor: Predictor) -> Prediction:
     """What these save at once, told as each of them is."""
     fix = reduce(Fix.together, (one.variant.fix for one in several))
-    all_of_them = Variant("at once", fix, most=min(1.0, sum(one.variant.most for one in several)))
+    most, bound = (min(1.0, sum(getattr(one.variant, end) for one in several)) for end in ("most", "bound"))
+    all_of_them = Variant("at once", fix, most=most, bound=bound)
     return predictor.told(all_of_them, predictor.predict(all_of_them))
 
 

@@ -60,10 +60,10 @@ HOT = 3.0  # the busiest slice of L2 over the average one, from which on its ato
 
 def retries_of(work: Work, atomics: Mask) -> Mask:
     """Instructions of the loops in which these retry a compare-and-swap because others were first."""
-    return work.code.loops_of(np.flatnonzero(atomics & work.where(_swaps)).tolist())
+    return work.code.loops_of(np.flatnonzero(atomics & work.where(swaps)).tolist())
 
 
-def _swaps(line: Sass) -> bool:
+def swaps(line: Sass) -> bool:
     """Whether this compares and swaps."""
     return any(word.startswith("CAS") for word in line.modifiers)
 
@@ -72,7 +72,7 @@ def _claims(work: Work, atomics: Mask) -> Mask:
     """Compare-and-swaps that put a key where nothing stands (a table of hashes): what they compare with was not read
     before, so that nothing is added up, and a loop around them looks for a free place.
     """
-    found = atomics & work.where(lambda line: _swaps(line) and len(line.operands) > 2)
+    found = atomics & work.where(lambda line: swaps(line) and len(line.operands) > 2)
     for at in np.flatnonzero(found).tolist():
         made = work.code.made_of(work.code.producers(at, work.sass[at].operands[-2]))
         found[at] = not any(work.sass[one].space not in ("", "constant") for one in made)
@@ -238,7 +238,7 @@ def _sums_by_swaps(work: Work) -> dict[int, Loop]:
         lambda line: line.opcode in ADDITIONS | EXTREMES or _TIMES_ONE.match(line.text) is not None
     )
     packs = work.where(lambda line: line.full.startswith((*PACKS, "ISETP")))
-    for at in np.flatnonzero(work.ran & work.where(_swaps)).tolist():
+    for at in np.flatnonzero(work.ran & work.where(swaps)).tolist():
         if sass[at].space != "global":
             continue
         # A swap of 16 bits is a loop of its own around that of its word.

@@ -158,7 +158,8 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     together, as of global memory (`redundant_loads`); the tile is as many times as large. Where shared loads without
     conflicts, look-ups excluded, keep the data stage busy, half of them stay, as of a tile in registers that is twice
     as long and twice as wide, a quarter where neighbours along both axes of a block are known to read the same and a
-    thread has four results along each, and of what is loaded from constant memory to be used with them.
+    thread has four results along each (unless it uses each value as often already), and of what is loaded from constant
+    memory to be used with them. Registers hold the sums.
     """
     if "l1_data" not in work.loads:
         return
@@ -193,14 +194,18 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     variants = [replace(one, change="") for one in more_outputs(work, known, "shared")] if known else []
     passes, everything = float(work.shared_ideal[loads].sum()), float(work.data_passes.sum())
     busy = max(work.loads[key].share for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
+    each = footprint.uses(work, np.flatnonzero(loads & work.ran).tolist())
     if share(passes, everything) >= 0.4 and busy * work.imbalance >= latency.QUIET:
-        square = _of_a_square(work, known)
+        # Who uses a value that often has such a tile.
+        square = _of_a_square(work, known) if each < footprint.OUTPUTS else 1.0
         stays = min(STAYS if fewer >= FEWER_BLOCKS else STAYS_OF_HALF, square)
         left = float(np.where(loads, stays, 1.0) @ work.data_passes)
+        # Of a square tile each value serves as many sums as it has rows.
+        sums = footprint.OUTPUTS**2 if square < STAYS else each**2 / stays**2
         fix = Fix(
             keep=np.where(loads | beside, stays, 1.0),
             resources={"l1_data": share(left, everything)},
-            registers=footprint.OUTPUTS**2 - 1 if square < STAYS else 0,
+            registers=0 if work.products.any() or compiled_by_triton(work) else round(sums - each**2),
         )
         name = (
             f"{footprint.OUTPUTS} x {footprint.OUTPUTS} results a thread"
@@ -209,10 +214,10 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
             if fewer >= FEWER_BLOCKS
             else "a tile of a thread twice as long"
         )
-        variants.append(Variant(name, fix, counted=L1_PASSES))
+        if (work.profile.launch.registers_per_thread or 0) + fix.registers <= REGISTERS_PER_THREAD:
+            variants.append(Variant(name, fix, counted=L1_PASSES))
     if not variants:
         return
-    each = footprint.uses(work, np.flatnonzero(loads & work.ran).tolist())
     yield Candidate(
         cause="shared_memory_bandwidth",
         variants=tuple(variants),

@@ -13,7 +13,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, SPECIFIC, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes import grid, tensor
 from gemmprof.analysis.explanation.causes.access import of_sums, same_traffic, vector
-from gemmprof.analysis.explanation.causes.atomics import retries_of
+from gemmprof.analysis.explanation.causes.atomics import retries_of, swaps
 from gemmprof.analysis.explanation.code import address_forms, flow, latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, program, reached, rings
 from gemmprof.analysis.explanation.code.live import live_registers
@@ -55,8 +55,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     there, no order of the work brings together, nor groups of lanes that exchange something in turn; those that leave a
     loop one by one lie apart in memory once an index puts those of like length side by side; those that walk on alone
     along what they look up share their walks. Those that leave a walk when its own results say so draw their next
-    item meanwhile, if that brings more than fetching and storing items by few lanes at a time costs. Where a warp has
-    rows of few elements, several of them share it, with all that it does for a row. Where threads walk along one table
+    item meanwhile, if that brings more than fetching and storing items by few lanes at a time costs; where they do that
+    already, none is missing. Where a warp has rows of few elements, several of them share it, with all that it does for
+    a row. Where threads walk along one table
     until they have found their place, a search in halves takes as many steps as the table's length has binary digits.
     """
     if not work.total_executed:
@@ -70,7 +71,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     keep = np.where(work.ran & (active < 0.97), MIXED + (1.0 - MIXED) * active, 1.0)
     atomics = work.where(lambda line: line.is_atomic)
     keep[atomics | retries_of(work, atomics)] = 1.0
-    keep[elected(work) | _in_groups(work)] = 1.0
+    keep[elected(work) | _in_groups(work) | _drawn_in_turn(work)] = 1.0
     lost = work.executed * (1.0 - keep)
     ends, searched = _ends_of_rows(work), _in_halves(work)
 
@@ -84,21 +85,16 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     of_rows &= rows is not None or mostly(ends)
     alone = mostly(single) and not of_rows
 
-    def there(walks: Mapping[Loop, slice]) -> bool:
-        """Whether it is mostly there that lanes are missing."""
+    def waited_for(walks: Mapping[Loop, slice]) -> bool:
+        """Whether it is mostly there that lanes wait for others of their warp."""
         rows = np.zeros_like(ends)
         for way in walks.values():
             rows[way] = True
-        return mostly(rows)
-
-    def waited_for(walks: Mapping[Loop, slice]) -> bool:
-        """Whether lanes wait there for others of their warp."""
-        return not (alone or of_rows) and there(walks)
+        return not (alone or of_rows) and mostly(rows)
 
     walked, ended = _walked_on(work), _until_done(work)
     walked_on = waited_for(walked)
-    until_done = not walked_on and waited_for(ended)
-    walks = walked if walked_on else ended if until_done and not _drawn_from_counters(work) else {}
+    walks = walked if walked_on else ended if waited_for(ended) else {}
     drawn = _refilled(work, keep, walks) if walks else None
     apart = float(lost.sum()) >= 0.02 * work.total_executed
     if searched is not None and searched.fix.keep is not None:
@@ -107,7 +103,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         return
     mean = float(work.threads.sum()) / work.total_executed
     resources = _of_as_many_lanes(work, keep)
-    if there(_whole(work, partial(_left_one_by_one, work))):
+    if not drawn and waited_for(_whole(work, partial(_left_one_by_one, work))):
         resources |= _through_an_index(work)
     packed = Fix(keep=keep, resources=resources)
     name = "threads of a warp on the same way"
@@ -132,10 +128,6 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
             f"one loop over the rounds of all items, while others are still at theirs: where they part, {most:.1f} of "
             f"{entry:.0f} are active. How many rounds an item takes nothing tells before them, to sort by."
             if drawn
-            else "Give the counter that threads draw their items from more of them (of several blocks, of the grid): "
-            f"where they part, {most:.1f} of {entry:.0f} are active. At its end some have none, while others are at "
-            "their last one."
-            if until_done
             else f"Let the threads of a warp take the same way: where they part, {most:.1f} of {entry:.0f} are active. "
             "Sort or regroup the work by its branch, or make both sides one computation."
         ),
@@ -148,10 +140,17 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _drawn_from_counters(work: Work) -> bool:
-    """Whether threads draw their items from a counter: what they get of it says whether there is another one."""
-    counters = work.where(lambda line: line.is_atomic and bool(line.writes)) & work.ran
-    return any(counters[list(_leaving(work, loop))].any() for loop in work.code.loops)
+def _drawn_in_turn(work: Work) -> Mask:
+    """What threads do in a loop in which each draws its next item when it is done with one, whose number a counter
+    tells, or the votes of those that are done: lanes are missing only where items end and there are no more.
+    """
+    code = work.code
+    votes = work.where(lambda line: line.opcode in ("VOTE", "VOTEU"))
+    counts = work.where(lambda line: line.is_atomic and bool(line.writes) and not swaps(line))
+    for at in np.flatnonzero(work.where(lambda line: line.opcode in ("POPC", "UPOPC"))).tolist():
+        counts[at] = votes[list(code.sources(at))].any()
+    drawn = {loop for loop in code.loops if (counts & work.ran)[list(_leaving(work, loop))].any()}
+    return np.array([code.loop_of(at) in drawn for at in range(len(counts))])
 
 
 def _of_as_many_lanes(work: Work, keep: Array) -> dict[str, float]:
@@ -932,10 +931,11 @@ def _vector_of_a_row(form: address_forms.Form, threads: int) -> int:
 def low_occupancy(work: Work) -> Iterator[Candidate]:
     """The named occupancy limit lifted: as many warps as the next limit admits.
 
-    Fixed: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
-    than it could hold is a limit like registers or shared memory: of more warps, each does anew what stands in no loop.
-    Registers are no fewer than are alive at once. What blocks that walk over the work only read in shared memory, the
-    largest blocks share. Where an SM holds more of smaller blocks whose threads exchange nothing, blocks are cut.
+    Fixed: the latency is shared by more warps, but for waits that end no sooner: for constants, and for loads of which
+    more are under way than DRAM answers; nothing else changes. A grid that gives each SM fewer warps than it could hold
+    is a limit like registers or shared memory: of more warps, each does anew what stands in no loop. Registers are no
+    fewer than are alive at once. What blocks that walk over the work only read in shared memory, the largest blocks
+    share. Where an SM holds more of smaller blocks whose threads exchange nothing, blocks are cut.
     """
     occupancy, launch = grid.occupancy_of(work), work.profile.launch
     if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
@@ -1051,6 +1051,10 @@ def _lifted(
     """A limit of the warps that an SM holds, without which it would hold as many more as this says."""
     if fix.warps < 1.1:
         return
+    # More warps wait as long in all for constants, which come through one cache, and where DRAM answers no more loads,
+    # unless warps meet, which load all at once and nothing in between.
+    stay = [flow.NO_CONSTANT] + [flow.LONG] * (latency.enough_under_way(work) and not work.barriers.any())
+    fix = replace(fix, reasons={**dict.fromkeys(stay, fix.warps), **fix.reasons})
     yield Candidate(
         cause="low_occupancy",
         variants=(Variant("the limit lifted", fix, most=most),),

@@ -139,15 +139,15 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
 def memory_latency(work: Work) -> Iterator[Candidate]:
     """Enough bytes in flight: loads of later rounds under way before the first is used.
 
-    Fixed: of the waits for global, local and texture loads (atomics excluded) as much stays as there are loads
-    under way now for each one then: as many as registers hold without costing the SM a warp, as there are rounds,
-    and as it takes until the rest of its work keeps a warp as busy; no more of the time than the memory does not
-    deliver in. In a loop of Triton's a variable carries the next round; further ones are copied to shared memory, with
-    what each round does for that. Where they stand in no loop, as many fewer threads start. Where a block fills a tile,
-    meets, uses it and meets again, several tiles take turns: no unit idles because all warps copy. Where they wait for
-    the link to the host's memory: loads wait no longer than for the GPU's own. A search whose first step is the same
-    for all threads begins from a table (`searches`): one look-up takes the place of as many steps as L1 holds starts
-    for, and what L1 had not of these is not fetched.
+    Fixed: of the waits for global, local and texture loads (atomics excluded) as much stays as there are loads under
+    way now for each one then: as many as registers hold without costing the SM a warp, as there are rounds, and as it
+    takes until the rest of its work keeps a warp as busy; no more of the time than the memory does not deliver in. Not
+    where more are under way already than DRAM answers at its rate: they queue. In a loop of Triton's a variable carries
+    the next round; further ones are copied to shared memory, with what each round does for that. Where they stand in no
+    loop, as many fewer threads start. Where a block fills a tile, meets, uses it and meets again, several tiles take
+    turns: no unit idles because all warps copy. Where they wait for the link to the host's memory: loads wait no longer
+    than for the GPU's own. A search whose first step is the same for all threads begins from a table (`searches`): one
+    look-up takes the place of as many steps as L1 holds starts for, and what L1 had not of these is not fetched.
     """
     waits = work.attributed.get(flow.LONG)
     if waits is None:
@@ -163,6 +163,8 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         return
     if float(waits[awaited | in_turn].sum()) > 0.5 * part:
         yield _copied_in_turn(work, awaited, in_turn, waits)
+        return
+    if latency.enough_under_way(work):
         return
     now = latency.under_way(work, loads)
     each = share(part * (work.warp_cycles or 0.0), work.executed[loads].sum())

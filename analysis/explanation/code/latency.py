@@ -94,6 +94,21 @@ def crowding(work: Work) -> float:
     return _crowded(busiest)
 
 
+@once
+def enough_under_way(work: Work) -> bool:
+    """Whether loads wait for so long, and so many at once, that more are under way than DRAM answers at its rate within
+    an idle machine's latency (Little's law): the others stand in a queue, which more of them make longer.
+    """
+    waits, dram = work.attributed.get(flow.LONG), work.loads.get("dram")
+    loads = work.global_loads & work.ran
+    if waits is None or dram is None or work.program is None or not loads.any():
+        return False
+    cycles = (
+        (waits * under_way(work, loads))[loads].sum() * (work.warp_cycles or 0.0) / work.executed[loads].sum()
+    )
+    return bool(dram.share * cycles > work.practice.dram_cycles)
+
+
 def _crowded(busy: float) -> float:
     """Share of the waits beyond an idle machine's latency that is queueing, at a unit that is so busy."""
     return min(1.0, max(0.0, (busy - QUIET) / (CROWDED - QUIET)))

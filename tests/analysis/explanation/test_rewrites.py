@@ -681,6 +681,14 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         ("motif_constant_lookup", "shared", "shared_memory_bandwidth"),
         # Thirty loads of a warp are under way, read 200 instructions on: DRAM delivers no faster.
         ("sinking_dust_a_layer_at_a_time", "eight", "memory_latency"),
+        # More loads are under way than DRAM answers at its rate.
+        ("snow_cover_day_after_day", "tens", "memory_latency"),
+        ("growing_degrees_a_load_waits_for_the_store", "ahead", "memory_latency"),
+        # Lanes that are done draw their next item, by a counter and by votes.
+        ("seeds_extended_one_a_lane", "next", "branch_divergence"),
+        ("photons_of_all_lengths_in_a_warp", "next", "branch_divergence"),
+        # A tile of 4 x 4 results: for the sums of a larger one an SM holds half as many warps.
+        ("rating_matrices_a_word_of_shared_a_product", "fours", "shared_memory_bandwidth"),
         # Its lanes scan by shuffles already.
         ("time_stamps_summed_between_barriers", "shuffled", "barriers"),
         # Its blocks follow one another through the planes.
