@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 from recorded_data import DATA, one_launch, studies_of, study_reports
@@ -22,7 +23,8 @@ from gemmprof.analysis.explanation.demands.work import (
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.model import KernelProfile
 
-SETS = (DATA / "constants" / "h200", DATA / "blind28" / "h200")
+CARDS = tuple(DATA / "constants" / card for card in ("h200", "h100"))
+SETS = (CARDS[0], DATA / "blind28" / "h200")
 WALKED = {
     "vectors_coded_by_centres_in_constants": ("shared", "four"),
     "echoes_filter_of_768_taps_as_parameter": ("shared",),
@@ -32,31 +34,32 @@ WALKED = {
 
 
 @cache
-def recorded(name: str) -> KernelProfile:
-    """The flawed side of a study."""
-    of = next(of for of in SETS if name in studies_of(of))
+def recorded(name: str, of: Path | None = None) -> KernelProfile:
+    """The flawed side of a study, on an H200 where no folder is named."""
+    of = of or next(of for of in SETS if name in studies_of(of))
     kernel = studies_of(of)[name]["kernel"]
     return one_launch(study_reports(of) / kernel["report"], kernel["launch"])
 
 
-def came(name: str) -> dict[str, float]:
+def came(name: str, of: Path) -> dict[str, float]:
     """What each fix of a study saved."""
-    one = studies_of(SETS[0])[name]
+    one = studies_of(of)[name]
     return {fix["side"]: 1.0 - fix["time_ns"] / one["kernel"]["time_ns"] for fix in one["fixes"]}
 
 
-def saves(name: str) -> Iterator[float]:
+def saves(name: str, of: Path) -> Iterator[float]:
     """What the model says of each way to be rid of the waits for constants."""
-    found = work(recorded(name))
+    found = work(recorded(name, of))
     model = TimeModel(found)
     for candidate in constant_cache(found):
         yield from (model.saves(variant.fix) for variant in candidate.variants)
 
 
+@pytest.mark.parametrize("of", CARDS, ids=lambda of: of.name)
 @pytest.mark.parametrize("name", WALKED)
-def test_a_table_larger_than_the_constant_caches_costs_what_its_waits_take(name: str) -> None:
-    most = max(saves(name))
-    assert all(most == pytest.approx(came(name)[side], abs=0.08) for side in WALKED[name])
+def test_a_table_larger_than_the_constant_caches_costs_what_its_waits_take(name: str, of: Path) -> None:
+    most = max(saves(name, of))
+    assert all(most == pytest.approx(came(name, of)[side], abs=0.09) for side in WALKED[name])
 
 
 def test_constants_that_the_caches_hold_are_no_loss() -> None:
