@@ -1,14 +1,12 @@
-"""Make a store of a year of runs of many kernels, and time what `gemmprof history` says of it.
+"""Make a store of a year of runs of many kernels, put it together, and time what `gemmprof history` says of it.
 
-python tools/bench_history.py make /tmp/year --series 20000 --runs 365     # records, not put together yet
-python tools/bench_history.py compact /tmp/year                             # puts them together: time and memory
-python tools/bench_history.py time /tmp/year                                # the commands, best of nine each
+python tools/bench_history.py /tmp/year --series 4000 --runs 250     # a store that is there already is only asked
 """
 
 from __future__ import annotations
 
 import os
-import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -16,15 +14,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-from recording import options_of
+from recording import options_of, peak_mb, processor_seconds
 
+from gemmprof.analysis.history.changes import Origin, Point
 from gemmprof.analysis.history.recording import COUNTERS
-from gemmprof.reports.history.store import COUNTER, ROW_GROUP, WRITTEN, HistoryStore
+from gemmprof.reports.history.store import ROW_GROUP, WRITTEN, HistoryStore, table_of
 from gemmprof.reports.tables.parquet import write_parquet
 
 NOISE = 0.01
 STEPS = 200
+ROUNDS = 9
 COMMANDS = {
     "one kernel": ("show", "kernel_00042<"),
     "steps of the last 10 runs": ("check", "--last", "10"),
@@ -36,112 +35,65 @@ def make(folder: Path, series: int, runs: int) -> None:
     """Write one record a run; ``STEPS`` of the series have a step."""
     rng = np.random.default_rng(0)
     store = HistoryStore.open(folder, create=True)
-    numbers = np.sort(rng.choice((1 << 63) - 1, series, replace=False))
     names = [f"void kernel_{at:05d}<float, {at % 128}, {at % 7}>(Params)" for at in range(series)]
     level = rng.uniform(5e3, 5e6, series)
-    counters = rng.uniform(1e3, 1e9, (len(COUNTERS), series))
+    counted = rng.uniform(1e3, 1e9, (series, len(COUNTERS)))
+    # Instructions and requests are the same in every run; what goes to memory varies a little.
+    varied = 1e-4 * (np.arange(len(COUNTERS)) % 4 == 3)
     stepping = rng.choice(series, min(STEPS, series), replace=False)
     when = rng.integers(20, max(runs - 6, 21), len(stepping))
-    codes = np.array([f"{value:016x}" for value in rng.integers(0, 1 << 62, series)])
+    code = np.zeros(series, int)
+    tools = "Display Driver 580.95.05, CUDA 13.0, Nsight Compute Target 2025.3.1"
     for run in range(runs):
         changed = stepping[when == run]
         level[changed] *= rng.choice([0.9, 1.03, 1.1], len(changed))
-        codes[changed] = [f"{value:016x}" for value in rng.integers(0, 1 << 62, len(changed))]
+        code[changed] += 1
+        origin = Origin(datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=run), f"{run:09x}", "main", "ci-7")
         times = level * np.exp(rng.normal(0, NOISE, series))
-        kinds = np.where(np.arange(series) % 2, "profiled", "timed")
-        times = np.where(kinds == "profiled", np.round(times / 32) * 32, times)
-        when_run = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=run)
-        same = {
-            "recorded_at": pa.scalar(when_run, pa.timestamp("us", "UTC")),
-            "commit": f"{run:09x}",
-            "branch": "main",
-            "machine": "ci-7",
-            "note": "",
-            "tools": "Display Driver 580.95.05, CUDA 13.0, Nsight Compute Target 2025.3.1",
-            "grid": "64x64x1",
-            "device": "NVIDIA H100 80GB HBM3",
-        }
-        column = {name: pa.repeat(value, series) for name, value in same.items()}
-        column |= {"series": pa.array(numbers), "kernel": pa.array(names), "kind": pa.array(kinds)}
-        of_time = {"time_ns": 1.0, "low_ns": 0.98, "high_ns": 1.03}
-        column |= {name: pa.array(times * factor) for name, factor in of_time.items()}
-        column |= {"repetitions": pa.repeat(pa.scalar(3), series), "cycles": pa.array(np.round(times * 1.7))}
-        column |= {"sm_clock_hz": pa.array(1.7e9 * np.exp(rng.normal(0, 0.001, series)))}
-        column |= {"memory_clock_hz": pa.repeat(pa.scalar(2.6e9), series), "code": pa.array(codes)}
-        column |= {
-            # Instructions and requests are the same in every run; what goes to memory varies a little.
-            f"{COUNTER}{name}": pa.array(np.round(values * (1 + rng.normal(0, 1e-4, series) * (at % 4 == 3))))
-            for at, (name, values) in enumerate(zip(COUNTERS, counters, strict=True))
-        }
-        order = [
-            "series",
-            "recorded_at",
-            "commit",
-            "branch",
-            "machine",
-            "note",
-            "kernel",
-            "grid",
-            "device",
-            "kind",
-        ]
-        write_parquet(
-            pa.table({name: column[name] for name in dict.fromkeys([*order, *column])}),
-            store.folder / "records" / f"run-{run:04d}.parquet",
-            row_group=ROW_GROUP,
-            **WRITTEN,
-        )
+        counts = np.round(counted * (1 + varied * rng.normal(0, 1, counted.shape)))
+        clocks = 1.7e9 * np.exp(rng.normal(0, 0.001, series))
+        points = []
+        for at, name in enumerate(names):
+            ns, kind = (round(times[at] / 32) * 32.0, "profiled") if at % 2 else (float(times[at]), "timed")
+            of_card = name, "64x64x1", "NVIDIA H100 80GB HBM3", kind, origin, ns, 0.98 * ns, 1.03 * ns, 3
+            clock = float(clocks[at])
+            counters = dict(zip(COUNTERS, counts[at].tolist(), strict=True))
+            digest = f"{at:08x}{code[at]:08x}"
+            points.append(Point(*of_card, round(1.7 * ns), clock, 2.6e9, tools, digest, counters=counters))
+        target = store.folder / "records" / f"run-{run:04d}.parquet"
+        write_parquet(table_of(points), target, row_group=ROW_GROUP, **WRITTEN)
 
 
-def compact(folder: Path) -> None:
-    """Put the records together in this process; says what it took."""
-    began = time.perf_counter()
-    HistoryStore.open(folder).compact()
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    print(
-        f"put together: {time.perf_counter() - began:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of processor time, "
-        f"{used.ru_maxrss / 1e3:,.0f} MB at most"
-    )
-
-
-def clock(folder: Path, rounds: int) -> None:
+def ask(folder: Path) -> None:
     """Time whole commands, process start included, in turn."""
-    taken: dict[str, list[tuple[float, float, float]]] = {name: [] for name in COMMANDS}
-    for _ in range(rounds):
+    took: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    for _ in range(ROUNDS):
         for name, arguments in COMMANDS.items():
-            began = time.perf_counter()
-            child = subprocess.Popen(
-                [sys.executable, "-m", "gemmprof", "history", *arguments, "--store", str(folder)],
-                stdout=subprocess.DEVNULL,
-            )
-            _, status, used = os.wait4(child.pid, 0)
-            if os.waitstatus_to_exitcode(status) > 1:
+            before = processor_seconds()
+            command = [sys.executable, "-m", "gemmprof", "history", *arguments, "--store", str(folder)]
+            if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode > 1:
                 raise SystemExit(f"history {' '.join(arguments)} failed")
-            wall = time.perf_counter() - began
-            taken[name].append((wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3))
-    for name, rows in taken.items():
-        walls = sorted(wall for wall, _, _ in rows)
+            took[name].append(processor_seconds() - before)
+    for name, seconds in took.items():
         print(
-            f"{name}: best {walls[0]:.2f} s, median {walls[len(walls) // 2]:.2f} s, "
-            f"{min(cpu for _, cpu, _ in rows):.2f} s of processor time, {max(mb for *_, mb in rows):,.0f} MB"
+            f"{name}: {min(seconds):.2f} s of processor time, {statistics.median(seconds):.2f} in the median"
         )
 
 
 def main() -> None:
-    """Do what was asked."""
+    """Make, put together, ask."""
     parser = options_of(__doc__)
-    parser.add_argument("what", choices=("make", "compact", "time"))
     parser.add_argument("store", type=Path)
-    parser.add_argument("--series", type=int, default=20_000)
-    parser.add_argument("--runs", type=int, default=365)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--series", type=int, default=4_000)
+    parser.add_argument("--runs", type=int, default=250)
     options = parser.parse_args()
-    if options.what == "make":
+    if not options.store.exists():
         make(options.store, options.series, options.runs)
-    elif options.what == "compact":
-        compact(options.store)
-    else:
-        clock(options.store, options.rounds)
+    began, before = time.perf_counter(), processor_seconds(children=False)
+    HistoryStore.open(options.store).compact()
+    used, took = processor_seconds(children=False) - before, time.perf_counter() - began
+    print(f"put together: {took:.1f} s, {used:.1f} s of processor time, {peak_mb(os.getpid()):,} MB at most")
+    ask(options.store)
 
 
 if __name__ == "__main__":
