@@ -97,17 +97,14 @@ def members(kind: Any) -> dict[str, tuple[Any, str, bool]]:
     else:
         names = tuple(field.name for field in dataclasses.fields(kind))
     for name in names:
-        annotated = get_origin(hints[name]) is Annotated
-        texts = [one for one in get_args(hints[name])[1:] if isinstance(one, str)] if annotated else []
-        # What is None in Python is null in JSON.
-        words = re.sub(r"\bNone\b", "null", texts[0] if texts else told.get(name, ""))
+        words = re.sub(r"\bNone\b", "null", told.get(name, ""))  # what is None in Python is null in JSON
         found[name] = (hints[name], words, name not in optional)
     return found
 
 
 @cache
 def attributes(kind: type) -> Mapping[str, str]:
-    """What a class says of its fields: as figures, in types, under ``Attributes:``, beside the field, of properties."""
+    """What a class says of its fields: as figures, beside the field, of properties."""
     found = {
         name: " ".join((value.__doc__ or "").split()).rstrip(".")
         for name, value in vars(kind).items()
@@ -116,22 +113,7 @@ def attributes(kind: type) -> Mapping[str, str]:
     if dataclasses.is_dataclass(kind):
         for name, figure in declared(kind).items():
             found[name] = ", ".join(filter(None, (figure.title, figure.unit, figure.meaning)))
-        # As text: what stands there may be imported for type checkers alone.
-        ends = {
-            one.name: re.search(r", (['\"])(.+?)\1\]$", str(one.type)) for one in dataclasses.fields(kind)
-        }
-        found |= {name: end[2] for name, end in ends.items() if end}
-    text = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")[2]
-    for entry in re.split(r"\n(?=    \S)", "\n" + text.rstrip()):
-        names, colon, words = entry.strip().partition(":")
-        if colon and re.fullmatch(r"[\w,\s]+", names):
-            found |= dict.fromkeys((n.strip() for n in names.split(",")), " ".join(words.split()).rstrip("."))
-    found |= dict(commented(inspect.getsource(kind)))
-    behind = re.compile(r'^    (\w+):[^\n]*\n    """(.+?)"""', re.MULTILINE | re.DOTALL)
-    found |= {
-        name: " ".join(words.split()).rstrip(".") for name, words in behind.findall(inspect.getsource(kind))
-    }
-    return found
+    return found | dict(commented(inspect.getsource(kind)))
 
 
 def commented(source: str) -> Iterator[tuple[str, str]]:

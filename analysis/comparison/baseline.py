@@ -14,7 +14,6 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 import zstandard
@@ -46,11 +45,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 class Baseline(Document, frozen=True, tag=FORMAT):
     """What the file holds."""
 
-    saved: Annotated[str, "when, ISO 8601"]
-    title: Annotated[str, "what it was saved from"]
-    stages: Annotated[bool, "the kernels are stages of a run"]
-    processes: Annotated[int, "how many reports or runs it is made of"]
-    kernels: Annotated[tuple[KernelRecord, ...], "the side"]
+    saved: str  # when, ISO 8601
+    title: str  # what it was saved from
+    stages: bool  # the kernels are stages of a run
+    processes: int  # how many reports or runs it is made of
+    kernels: tuple[KernelRecord, ...]  # the side
 
 
 def folder_of(folder: str | None) -> Path:
@@ -193,16 +192,16 @@ LEAST_NOISE = 1e-9  # a nanosecond in a second: no clock tells less
 class Control(Document, frozen=True, tag="gemmprof.noise/1"):
     """What the file of ``gemmprof diff --learn-noise`` holds."""
 
-    saved: Annotated[str, "when, ISO 8601"]
-    title: Annotated[str, "what it was learnt from"]
-    device: Annotated[str, "name of the GPU"]
-    clock_control: Annotated[str, "ncu's setting, '' if unknown"]
-    kernels: Annotated[int, "kernels of the control"]
-    processes: Annotated[int, "reports or runs of it"]
-    timed: Annotated[bool, "the times are from outside the profiler"]
-    compared: Annotated[int, "how many comparisons of the control with itself were tried"]
-    alarms: Annotated[int, "how many of them found a change"]
-    noise: Annotated[NoiseModel, "what is usual on this machine"]
+    saved: str  # when, ISO 8601
+    title: str  # what it was learnt from
+    device: str  # name of the GPU
+    clock_control: str  # ncu's setting, '' if unknown
+    kernels: int  # kernels of the control
+    processes: int  # reports or runs of it
+    timed: bool  # the times are from outside the profiler
+    compared: int  # how many comparisons of the control with itself were tried
+    alarms: int  # how many of them found a change
+    noise: NoiseModel  # what is usual on this machine
 
     def words(self) -> str:
         """Where the noise is from and how often it errs: what stands beside the verdicts."""
