@@ -625,7 +625,8 @@ def _beyond_a_bound(work: Work) -> Candidate | None:
     keep = np.where(known, 1.0, part)
     loads = ran & work.global_fetches
     # What the bound keeps from loading, too, has been left out of the traffic.
-    masked = np.array([bool(loads[at]) and _below(work, at, bound) for at in range(len(ran))])
+    behind = _made_of(work, bound)
+    masked = np.array([bool(loads[at]) and _below(work, at, behind) for at in range(len(ran))])
     sectors, flows = work.global_sectors * loads, traffic(work)
     missed = flows.missed * share(sectors @ np.where(masked, 1.0, keep), sectors.sum())
     resources = flows.factors(missed, flows.written, dram_read=min(flows.dram_read, missed))
@@ -649,10 +650,16 @@ def _loaded_for(work: Work, sources: Iterable[int]) -> frozenset[int]:
     return frozenset(at for at in made if loaded[at])
 
 
-def _below(work: Work, at: int, bound: frozenset[int]) -> bool:
-    """Whether a predicate that goes back to what this bound was loaded into tells if an instruction loads anything."""
+def _made_of(work: Work, loaded: frozenset[int]) -> set[int]:
+    """These loads and what is made of them, up to other loads."""
+    loads = work.where(lambda line: line.fetches)
+    return reached(loaded, lambda at: [use for use in work.code.readers[at] if not loads[use]])
+
+
+def _below(work: Work, at: int, behind: set[int]) -> bool:
+    """Whether a predicate that is made of a bound (`_made_of`) tells if an instruction loads anything."""
     names = [name for name in work.sass[at].reads if name[0] == "P"]
-    return any(bound & _loaded_for(work, work.code.producers(at, name)) for name in names)
+    return any(not behind.isdisjoint(work.code.producers(at, name)) for name in names)
 
 
 def _with_effect(work: Work) -> tuple[float, float, float] | None:

@@ -374,16 +374,31 @@ def _scaled(work: Work, index: int) -> list[int]:
     """What a division in the full range of FP32 has more than a product with the reciprocal, and the reciprocal: two
     comparisons of the divisor, and what they make of it and of all that is divided by it, larger or smaller.
     """
-    code, divisor = work.code, _divisor(work, index)
+    alike = _compared(work, frozenset(_divisor(work, index).items()))
+    return [*_made_of(work, alike if index in alike else alike | {index})]
 
-    def uses(rows: Iterable[int], *opcodes: str) -> Iterator[int]:
-        ran = (use for at in rows for use in code.readers[at] if work.executed[use])
-        return (use for use in ran if code.sass[use].opcode in opcodes)
 
-    compared = {index, *(at for at in uses(divisor, SCALED) if _divisor(work, at) == divisor)}
-    scaled = set(uses(compared, "FMUL", "FSEL"))
-    inverted = {at for at in uses(scaled, "MUFU") if code.sass[at].full == "MUFU.RCP"}
+@once
+def _compared(work: Work, divisor: frozenset[tuple[int, int]]) -> frozenset[int]:
+    """The comparisons of this divisor."""
+    made = dict(divisor)
+    return frozenset(at for at in _uses(work, made, SCALED) if _divisor(work, at) == made)
+
+
+@once
+def _made_of(work: Work, compared: frozenset[int]) -> list[int]:
+    """These comparisons, what they make larger or smaller, and the reciprocals of that: asked of every division, where
+    hundreds by one divisor have the same.
+    """
+    scaled = set(_uses(work, compared, "FMUL", "FSEL"))
+    inverted = {at for at in _uses(work, scaled, "MUFU") if work.code.sass[at].full == "MUFU.RCP"}
     return sorted(compared | scaled | inverted)
+
+
+def _uses(work: Work, rows: Iterable[int], *opcodes: str) -> Iterator[int]:
+    """What ran and reads results of these, of these opcodes."""
+    ran = (use for at in rows for use in work.code.readers[at] if work.executed[use])
+    return (use for use in ran if work.code.sass[use].opcode in opcodes)
 
 
 def _division_of_doubles(work: Work, index: int) -> tuple[list[int], list[int]]:
