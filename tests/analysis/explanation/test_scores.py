@@ -168,7 +168,7 @@ def test_studies_without_their_samples_are_told_nearly_as_well(studies: ModuleTy
     """What waits for what follows from the code and its counters; latency that shrank with nothing was far off."""
     folder = studies.DATA / "blind8" / "h200"
     everyone = [one["study"] for one in json.loads((folder / "studies.json").read_text("utf-8"))["studies"]]
-    some = everyone[:: inputs(3, 1)]
+    some = everyone[:: inputs(6, 1)]
     nearer = {
         strip: [study[0].error for study in studies.by_study(studies.judged(folder, some, strip))]
         for strip in (None, studies.without_samples)

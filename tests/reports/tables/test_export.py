@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from kept import own_cache
 from recorded_data import ROOT
 from reports_in_bytes import blocks
 
@@ -40,9 +41,9 @@ BASIC = DATA / "names_nvtx.ncu-rep.xz"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GEMMPROF_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("GEMMPROF_CACHE", str(own_cache(tmp_path_factory.mktemp("cache"))))
         yield
 
 
