@@ -35,6 +35,7 @@ COUNTERS = ("IADD3", "VIADD", "UIADD3")  # what moves counters and places on
 # Conversions to FP32 for each FP64 instruction, from which on constants or functions are the reason.
 CONVERTED = 0.1
 IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
+LOOKED_UP = "looked up"
 MOSTLY = 0.5  # share of what a block executes from which on it does little else
 FLOATS = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX")
 IN_SINGLE = "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
@@ -172,10 +173,11 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
 
     Fixed: the instructions of those divisions are gone, three a quotient stay for counting (one where the grid's
     dimensions tell it, six where a loaded value that the divisor was not added to is multiplied by the reciprocal,
-    fourteen of 64 bits and for what 128 bits leave of 64). What comes to few values again and again, in other threads,
-    blocks or rounds, once for each, and is looked up. What makes single bits of a value one after the other makes eight
-    at a time, with a look-up for each eight. Of remainders by a number, of what remainders left, few stay, or what
-    folds the upper bits.
+    fourteen of 64 bits and for what 128 bits leave of 64). With an axis of the grid for each index, or counted along, a
+    place is the one before and a step: two instructions stay of what made it of quotients that threads have different
+    ones of. What comes to few values again and again, in other threads, blocks or rounds, once for each, and is looked
+    up. What makes single bits of a value one after the other makes eight at a time, with a look-up for each eight. Of
+    remainders by a number, of what remainders left, few stay, or what folds the upper bits.
     """
     divided = divisions.integer_divisions(work)
     digits = divided.bits
@@ -192,7 +194,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     if float(work.executed @ (1.0 - again.keep)) > LITTLE * work.total_executed:
         variants.append(
             Variant(
-                "looked up",
+                LOOKED_UP,
                 Fix(keep=again.keep, instructions={"lsu": again.loads}, passes=again.loads),
                 plain=True,
                 change="Compute each value once, in a table or on the host: other threads, blocks or rounds come to "
@@ -254,7 +256,9 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 "by its reciprocal."
             ),
         )
-        variants.insert(0, counting)
+        both = np.where(divided.instructions, divided.keep, again.keep)
+        others = [replace(one, fix=replace(one.fix, keep=both)) for one in variants if one.name == LOOKED_UP]
+        variants = [counting, *variants, *others]
     if not variants:
         return
     yield Candidate(
@@ -262,7 +266,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
         variants=tuple(variants),
         evidence=(
             work.of_all(
-                f"instructions of {digits}-bit divisions"
+                f"instructions of {digits}-bit divisions, and of places made of them"
                 if part >= LITTLE
                 else "instructions that work out single bits"
                 if single is not None

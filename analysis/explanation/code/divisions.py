@@ -12,13 +12,14 @@ import numpy as np
 from gemmprof.analysis.explanation.code.address_forms import values_of
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import region
-from gemmprof.analysis.explanation.demands.distinct import stays
+from gemmprof.analysis.explanation.demands import distinct
 from gemmprof.analysis.explanation.demands.footprint import rounds, serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.analysis.opcodes import Sass
 
 COUNTED = 0.1  # share of a 64-bit division's instructions that counting an index along takes
 OF_THE_GRID = 1.0  # instructions that bring an index where it is a dimension of the grid or block
+OF_AN_ACCESS = 2.0  # instructions that find a place from the one before: a sum and its upper half
 COUNTING = 3.0  # an addition, a comparison and a selection: counting an index along
 # A remainder by a divisor whose reciprocal is known: the upper half of a product, the product of quotient and
 # divisor, a difference and its correction (Barrett): multiply-adds, and others, of 64 and of 32 bits (nvcc 13.0).
@@ -63,7 +64,7 @@ def integer_divisions(work: Work) -> Divisions:
             if around and _from_memory(work, call):
                 of_data[[*around, *body]] = True
         wide[[*of_it]] = True
-        if stays(work, code.sources(start), [code.loop_of(call) for call in calls]):
+        if distinct.stays(work, code.sources(start), [code.loop_of(call) for call in calls]):
             # Values of 32 bits go another way around the call.
             called = sum(float(work.executed[call]) for call in calls)
             begun = sum(float(work.executed[(region(work, call) or [call])[0]]) for call in calls)
@@ -80,7 +81,7 @@ def integer_divisions(work: Work) -> Divisions:
         often = float(work.executed[loop.first]) / rounds(work, loop)
         _leave(work, mine, WIDE_PRODUCTS * often, WIDE_OTHERS * often, fixed)
     found = wide.copy()
-    for reciprocal, rest, dividends, wrapped, loaded, same in _narrow_divisions(work, found):
+    for reciprocal, rest, dividends, wrapped, loaded, same in _narrow_divisions(work, wide):
         found[[*reciprocal, *rest]] = True
         of_data[[*reciprocal, *rest]] = loaded
         if loaded and not same:
@@ -91,11 +92,39 @@ def integer_divisions(work: Work) -> Divisions:
         left = (dividends - wrapped) * each + wrapped * counted
         shares[rest] = min(1.0, left / max(1, len(rest)))
         shares[reciprocal] = 0.0
+    _places(work, found & ~of_data, shares)
     heavy = work.where(lambda line: line.opcode == "IMAD")
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
     keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
+    found |= shares < 1.0
     bits = 128 if by_digits else 64 if (wide & work.ran).any() else 32
     return Divisions(found, keep, bits)
+
+
+def _places(work: Work, quotients: Mask, keep: Array) -> None:
+    """Leave two instructions an access of what is made of quotients until a place is found, and of what serves that
+    alone: where each index is counted apart, or is an axis of the grid, places follow one another. What threads
+    divide alike tells them no places of their own.
+    """
+    code = work.code
+    plain = work.ran & ~code.by_data & ~quotients & work.where(_finds_places)
+
+    def onward(at: int) -> list[int]:
+        return [use for use in code.readers[at] if plain[use]]
+
+    rows = np.flatnonzero(quotients & work.ran & distinct.evaluations(work).by_thread).tolist()
+    made = reached([use for at in rows for use in onward(at)], onward)
+    accesses = {use for at in made for use in code.readers[at] if code.sass[use].space and work.ran[use]}
+    if accesses:
+        mine = [at for at in made | serving(work, made) if not quotients[at]]
+        left = OF_AN_ACCESS * float(work.executed[list(accesses)].sum())
+        keep[mine] = min(1.0, share(left, work.executed[mine].sum()))
+
+
+def _finds_places(line: Sass) -> bool:
+    """Whether an instruction may work out a place: a whole number in a register."""
+    whole = line.instruction_class in ("integer", "uniform", "move")
+    return whole and any(name[0] != "P" and name[:2] != "UP" for name in line.writes)
 
 
 def _leave(work: Work, rows: set[int], products: float, others: float, keep: Array) -> None:
@@ -140,7 +169,7 @@ _BELOW = 0xFFFFFFE
 _NUMBER = re.compile(r"-?(?:0x[0-9a-f]+|\d+)")
 
 
-def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list[int], int, int, bool, bool]]:
+def _narrow_divisions(work: Work, wide: Mask) -> Iterator[tuple[list[int], list[int], int, int, bool, bool]]:
     """Divisions of 32 bits by one reciprocal, each from the conversion of its divisor on as far as its results go.
 
     To a division belongs what reads nothing but its own results, its operands with their signs and the numbers that
@@ -151,9 +180,9 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
         nothing else; how many dividends there are, and how many hold the divisor itself; whether any was loaded, or
         is what the round before left; and whether the divisor is the same in all threads, or stays in the loop around.
     """
-    code = work.code
+    code, done = work.code, set[int]()
     for start, line in enumerate(code.sass):
-        if line.opcode != "I2F" or "RP" not in line.modifiers or found[start] or not work.executed[start]:
+        if line.opcode != "I2F" or "RP" not in line.modifiers or wide[start] or not work.executed[start]:
             continue
         given = _argument(work, code.sources(start))
         members = {start}
@@ -183,7 +212,11 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
                 members.add(at)
                 if not dividends:
                     reciprocal.add(at)
-            elif "HI" in one.modifiers and len(foreign) == 1:
+            elif (
+                "HI" in one.modifiers
+                and len(foreign) == 1
+                and not any(reciprocal.isdisjoint(sources[name]) for name in own)
+            ):
                 # The reciprocal times what is divided.
                 dividends.add(frozenset(foreign[0]))
                 products[at] = foreign[0]
@@ -200,12 +233,13 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
             one > at for at, given_to in products.items() for one in members & code.made_of(given_to)
         )
         if dividends:
-            served = serving(work, members)
+            served = serving(work, members) - done
             # What is divided, counted along, need not be computed; loaded, it is.
             if of_data:
                 served = {at for at in served if code.sass[at].opcode.removeprefix("U") in _SIGNS}
             rest = sorted((members | served) - reciprocal)
-            same = stays(work, code.sources(start), [code.loop_of(start)])
+            same = distinct.stays(work, code.sources(start), [code.loop_of(start)])
+            done |= members
             wrapped = sum(_holds(work, one, code.sources(start)) for one in dividends)
             yield sorted(reciprocal), rest, len(dividends), wrapped, of_data, same
 
@@ -245,9 +279,14 @@ def _is_given(work: Work, index: int, given: set[int], steps: int = 3) -> bool:
         return True
     return (
         steps > 0
-        and line.opcode.removeprefix("U") in _SIGNS
+        and (line.opcode.removeprefix("U") in _SIGNS or _negates(line))
         and all(_is_given(work, source, given, steps - 1) for source in work.code.sources(index))
     )
+
+
+def _negates(line: Sass) -> bool:
+    """Whether an instruction gives a register as it is, or with the other sign."""
+    return line.full.startswith("IMAD.MOV") or (line.opcode == "IADD3" and line.operands[1:].count("RZ") == 2)
 
 
 def _corrects(line: Sass) -> bool:
