@@ -1,11 +1,13 @@
-"""Make a store of a year of runs of many kernels, put it together, and time what `gemmprof history` says of it.
+"""Make a store of a year of runs of many kernels and put it together; of one that is there, time what is said of it.
 
-python tools/bench_history.py /tmp/year --series 4000 --runs 250     # a store that is there already is only asked
+python tools/bench_history.py /tmp/year --series 4000 --runs 250     # makes it
+python tools/bench_history.py /tmp/year                              # asks: a process without a store's memory
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -78,22 +80,24 @@ def ask(folder: Path) -> None:
         print(
             f"{name}: {min(seconds):.2f} s of processor time, {statistics.median(seconds):.2f} in the median"
         )
+    print(f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3:,.0f} MB at most")
 
 
 def main() -> None:
-    """Make, put together, ask."""
+    """Make and put together, or ask."""
     parser = options_of(__doc__)
     parser.add_argument("store", type=Path)
     parser.add_argument("--series", type=int, default=4_000)
     parser.add_argument("--runs", type=int, default=250)
     options = parser.parse_args()
-    if not options.store.exists():
-        make(options.store, options.series, options.runs)
+    if options.store.exists():
+        ask(options.store)
+        return
+    make(options.store, options.series, options.runs)
     began, before = time.perf_counter(), processor_seconds(children=False)
     HistoryStore.open(options.store).compact()
     used, took = processor_seconds(children=False) - before, time.perf_counter() - began
     print(f"put together: {took:.1f} s, {used:.1f} s of processor time, {peak_mb(os.getpid()):,} MB at most")
-    ask(options.store)
 
 
 if __name__ == "__main__":
