@@ -139,13 +139,15 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     Fixed: the busiest SM works as long as the average one does now; where the last wave is not full, as long as smaller
     blocks leave it (of four warps, or half as large). Within an SM, warps that finish early leave it half empty; fixed,
     as many warps are resident as the launch allows. Where blocks execute the same, SMs that work longer wait longer.
+    Fewer blocks than SMs are cut also where rounds wait for one another, if a scan joins the pieces.
     """
     dealt = _dealt(work)
     if dealt is None:
         return
     if dealt.blocks < work.sms:
         # Where mostly nothing runs, a launch takes what starting and ending one do, however it is cut.
-        if divisible(work) and work.idle_start < 0.5:
+        cut = divisible(work) or not (_too_little(work) or handed_round(work))
+        if cut and work.idle_start < 0.5:
             yield from _small_grid(work, dealt)
         return
     schedulers = work.sms * WARPS_A_CYCLE["issue"]
@@ -164,13 +166,25 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
 
 def divisible(work: Work) -> bool:
     """Whether more blocks would have work at once: a warp of accesses for each SM, and no loop of rounds in turn."""
-    if work.program is None:
-        return True
+    return work.program is None or not (
+        _too_little(work) or _mostly(work, work.code.in_order | work.code.one_after_another)
+    )
+
+
+def how_to_cut(work: Work) -> str:
+    """How the work is shared out to more blocks."""
+    return (
+        "Cut the work finer"
+        if divisible(work)
+        else "Its rounds wait for one another: cut them into pieces whose ends a second step joins (a scan)"
+    )
+
+
+def _too_little(work: Work) -> bool:
+    """Whether not even a warp accesses memory for each SM; one thread's tensor copy moves a tile."""
     accesses = work.where(lambda line: line.space == "global") & work.ran
-    few = accesses.any() and float(work.threads[accesses].max()) < WARP * work.sms
-    if few and not tensor_copies(work).any():  # one thread's tensor copy moves a tile
-        return False
-    return not _mostly(work, work.code.in_order | work.code.one_after_another)
+    few = bool(accesses.any()) and float(work.threads[accesses].max()) < WARP * work.sms
+    return few and not tensor_copies(work).any()
 
 
 def _mostly(work: Work, rows: Mask) -> bool:
@@ -263,7 +277,7 @@ def _too_few(
         variants=(way,),
         change=(
             f"Launch more {thing}s: {counted(round(have), thing)} leave{'s' if have == 1 else ''} "
-            f"{there_are - have:,.0f} of {there_are:,.0f} {places} without work. Cut the work finer, or split the "
+            f"{there_are - have:,.0f} of {there_are:,.0f} {places} without work. {how_to_cut(work)}, or split the "
             f"longest dimension over several {thing}s and combine their results."
         ),
         evidence=(

@@ -960,10 +960,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         how = (
             f"Launch more or larger blocks: {counted(launch.blocks, 'block')} of {counted(each, 'warp')} "
             f"{'gives' if launch.blocks == 1 else 'give'} an SM {resident:.0f} warps, where {now:.0f} would fit. "
-        ) + (
-            "Cut the work finer."
-            if grid.divisible(work)
-            else "Its rounds wait for one another: cut them into pieces whose ends a second step joins (a scan)."
+            f"{grid.how_to_cut(work)}."
         )
         finer = grid.cut_finer(work, Fix(warps=now / resident))
         yield from _lifted(work, "the grid", resident, finer, how, ANY_WARPS)

@@ -2019,6 +2019,14 @@ def test_a_scan_in_one_pass_is_told_to_look_back() -> None:
     assert "online" in found("triton_cross_entropy_passes", "redundant_loads").change
 
 
+def test_rounds_that_a_scan_joins_are_cut_for_all_sms() -> None:
+    """A mean over time for each of 8,192 shares, in 32 blocks: pieces of the time are other blocks' work."""
+    name = "market_volatility_a_thread_a_share"
+    said = found(name, "small_grid")
+    assert "whose ends a second step joins" in said.change
+    assert said.saves == pytest.approx(study(name)[1]["warmed"], abs=0.11)
+
+
 def test_loads_of_a_loop_within_are_not_unrolled_with_what_is_kept() -> None:
     """Numbers of pages, read again in a second pass: kept, they save their own waits, not those of the pages."""
     attention = study("page_scores_room_for_the_longest_context", "longest_here")[0]
