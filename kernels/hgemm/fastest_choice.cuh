@@ -136,7 +136,6 @@ constexpr int FOUR = 4;
 // Blocks that are launched four by four: at most this part of the SMs; the bandwidth that they reach over that of others.
 constexpr double MOST_IN_FOURS = 0.7, IN_FOURS = 1.05;
 constexpr double BEYOND_LINE = 0.734;  // that a row costs more whose 128 bytes lie in two lines of L2
-constexpr double STORE_ODD = 0.262;  // that C costs more whose rows begin within a sector
 // Of a tile in turn half of a block's threads store all. Where that is element by element, in so few rounds little hides it:
 // microseconds.
 constexpr double STORED_IN_TURN = 3.0, FEW_ROUNDS = 3;
@@ -159,7 +158,7 @@ constexpr double EDGE = 0.368;
 // The tiles of the last round are cut only where sums are kept. What they read is shared while L2 holds all of it, and
 // hardly beyond twice that.
 constexpr double FETCH = 11, FETCH_PER_PART = 1.38, L2_BYTES = 4.40e+07;
-constexpr double SPLIT_ROW = 0.00366;  // that the copy engine takes for a row that begins within a sector
+constexpr double SPLIT_ROW = 0.00366;  // that the copy engine takes for a row that begins within a sector, read or stored
 constexpr double SPREAD = 0.6;  // the part of it that rows of A still take where a tile has every second one
 constexpr double KEEP = 0.415;  // between a tile whose sums are kept and the next
 
@@ -220,12 +219,19 @@ inline double split_rows(int extent, bool along_k, const void* data, std::int64_
     return share * (along_k ? extent : gemmprof::ceil_div(extent, 64) * BK);
 }
 
-// Whether tiles of every second row can compute a problem, and every second row of A begins within a sector, the odd ones:
-// to begin earlier for these adds no step.
+// Whether rows along K, or C's, begin within a sector every second one, the odd ones.
+inline bool odd_within(const void* data, std::int64_t ld) {
+    return split_rows(2, true, data, ld) == 1.0 && reinterpret_cast<std::uintptr_t>(data) % 32 == 0;
+}
+
+// The same of C, if no tile more is needed where those of odd rows begin earlier.
+inline bool odd_within_c(const gemmprof::Gemm& g) { return odd_within(g.c, g.ldc) && g.n % (2 * gemmprof::CHUNK) != 0; }
+
+// Whether tiles of every second row can compute a problem, and odd rows of A or C begin within a sector: to begin earlier
+// adds no step for A's.
 inline bool can_spread(const gemmprof::Gemm& g, const TileFacts& tile) {
     return !tile.swapped && !tile.smallest && !g.a_transposed && stored_by_copies(g) &&
-           split_rows(2, true, g.a, g.lda) == 1.0 && reinterpret_cast<std::uintptr_t>(g.a) % 32 == 0 &&
-           g.k % BK != 0 && g.k % BK <= BK - gemmprof::CHUNK;
+           (odd_within(g.a, g.lda) ? g.k % BK != 0 && g.k % BK <= BK - gemmprof::CHUNK : odd_within_c(g));
 }
 
 // Of an operand's rows of 128 bytes, those that lie in two lines of L2.
@@ -301,13 +307,16 @@ inline double expected_time(const gemmprof::Gemm& problem, const Cover& cover, c
     const double heat = std::clamp((2.0 * g.m * g.n * g.k - WARM) / (HOT - WARM), 0.0, 1.0);
     const double split = (choice.second ? SPREAD : 1.0) * split_rows(tile.bm, !g.a_transposed, g.a, g.lda) +
                          split_rows(tile.bn, g.b_transposed, g.b, g.ldb) / tile.pair;
+    // Rows that are stored from within a sector, by the copy engine that reads the next tile meanwhile.
+    const double stored = choice.splits > 1 ? 0.0 : split_rows(tile.bm * tile.bn / 64, true, problem.c, problem.ldc) /
+                                                         (choice.second && odd_within_c(problem) ? columns : 1);
     const double a_cost = 1.0 + BEYOND_LINE * beyond_lines(g.a, g.lda);
     const double b_cost = 1.0 + BEYOND_LINE * beyond_lines(g.b, g.ldb);
     const int copied = tile.swapped ? tile.bn : gemmprof::ceil_div(tile.bn, 64) * 64;
     const double asked = (a_cost * tile.bm * tile.pair + b_cost * copied) * 2.0 * BK * choice.splits * at_once;
     const double beyond = std::max(beyond_edge(cover.side, tile.bm * tile.pair), beyond_edge(g.n, tile.bn));
     const double l2 = asked * (1.0 + (begins_inward(g, choice) ? 0.0 : EDGE * beyond)) / card.from_l2;
-    const double steps = parts * all(times.step * (1.0 + heat * times.hot), SPLIT_ROW * split, l2);
+    const double steps = parts * all(times.step * (1.0 + heat * times.hot), SPLIT_ROW * (split + stored / parts), l2);
     // So many tiles of a block, one after the other.
     const double next = tile.in_turn || tile.kept ? both(steps, times.later) : steps + times.later;
     const auto work = [&](double tiles) { return std::min(tiles, 1.0) * steps + std::max(tiles - 1.0, 0.0) * next; };
@@ -325,7 +334,7 @@ inline double expected_time(const gemmprof::Gemm& problem, const Cover& cover, c
     double read = choice.cut ? double(full) * bytes(places) + bytes(double(rest)) : rounds * bytes(at_once);
     read -= std::clamp(2.0 - operands / L2_HOLDS, 0.0, 1.0) * std::max(0.0, read - each_once);
     read /= (once ? card.bandwidth_once : card.bandwidth) * reached * (in_fours(cover) ? IN_FOURS : 1.0);
-    double time = card.launch + card.store * 2.0 * g.m * g.n * (problem.ldc % 16 != 0 ? 1.0 + STORE_ODD : 1.0);
+    double time = card.launch + card.store * 2.0 * g.m * g.n + SPLIT_ROW * stored;
     if (choice.cut) {
         const double apart = std::clamp(bytes(double(rest)) / L2_BYTES - 1.0, 0.0, 1.0);
         time += both(work(filled + apart * double(rest) / places), read);

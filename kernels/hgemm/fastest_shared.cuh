@@ -21,8 +21,9 @@ constexpr bool stores_any = !TILE::swapped || (TILE::bn <= 32 && !smallest<TILE>
 
 // Tiles that may have every second row of C, those of even and of odd rows in turn. Where rows of A along K are an odd
 // number of 16 bytes apart, either all of a tile's then begin within a sector, which makes them slow, or none does; and
-// those that do are read from 16 bytes earlier on: what lies there reads as zero. Of the smallest tiles what comes before
-// the first copy is all that counts.
+// those that do are read from 16 bytes earlier on: what lies there reads as zero. So it is with rows of C, where tiles of
+// odd rows begin 8 columns earlier; but the copy engine stores nothing that begins before C, so not the first. Of the
+// smallest tiles what comes before the first copy is all that counts.
 template <class TILE>
 constexpr bool spreads = !TILE::swapped && !smallest<TILE>;
 
@@ -31,6 +32,7 @@ struct Places : Schedule {
     int last_row, last_col;
     bool c_passes;  // C passes L2 with the lowest priority
     int second;     // 1: a tile has every second row
+    int k_earlier, col_earlier;  // 1: that of odd rows begins CHUNK elements earlier along K, along C's rows
 
     // Where a block's tile begins, `rank` of its pair.
     template <class TILE>
@@ -38,7 +40,7 @@ struct Places : Schedule {
         place(tile, row, col);
         const int spread = spreads<TILE> ? second : 0, odd = row & spread;
         row = min(((row >> spread) * TILE::pair + rank) * TILE::bm, last_row) << spread | odd;
-        col = min(col * TILE::bn, last_col);
+        col = max(min(col * TILE::bn, last_col) - (odd & col_earlier) * gemmprof::CHUNK, 0);
     }
 };
 

@@ -17,7 +17,7 @@
 // 5. Tiles of several sizes, of 16 to 192 rows. `choose_schedule` expects the time of each, whole, shared or cut
 //    (fastest_choice.cuh). Those of 16, 32, 96, 160 and 192 rows have A and B in each other's place: wgmma's N, which
 //    need not be a multiple of 64, is then along C's rows. stmatrix transposes such sums on their way to C.
-//    Some tiles may have every second row of C, where that keeps rows of A from beginning within a sector.
+//    Some tiles may have every second row of C, where that keeps rows of A, or of C, from beginning within a sector.
 // 6. Weights that are read once do not drive out what L2 holds of others: few rows of A, and each element of B passes
 //    L2 with the lowest priority. So do operands that all blocks of one round read at the same time, and a large C where
 //    K is short.
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const bool apart = APART && schedule.splits > 1 && schedule.splits <= QUADS &&
                        (schedule.splits & (schedule.splits - 1)) == 0;
     const bool near = schedule.splits > 1;
-    const int spread = spreads<TILE> ? schedule.second : 0;
+    const int spread = spreads<TILE> ? schedule.second : 0, k_earlier = spread & schedule.k_earlier;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     // only a copy that needs one has one.
     const auto copy_a = [&](int stage, int row, int step) {
         const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
-        const int k = step * BK - (row & spread) * gemmprof::CHUNK;
+        const int k = step * BK - (row & k_earlier) * gemmprof::CHUNK;
         ptx::barrier_expect(barrier, STAGE_BYTES);
         if (schedule.a_once)
             A::copy(tile, &map_a, row, k, barrier, 0, 1, ptx::read_once_policy());
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     };
     const auto copy_b = [&](int stage, int row, int col, int step) {
         const unsigned tile = tiles + stage * STAGE_BYTES + A::bytes, barrier = full + 8 * stage;
-        const int k = step * BK - (row & spread) * gemmprof::CHUNK;
+        const int k = step * BK - (row & k_earlier) * gemmprof::CHUNK;
         if (schedule.b_once)
             B::copy(tile, &map_b, col, k, barrier, pair_rank, SHARERS << first_rank, ptx::read_once_policy());
         else
@@ -443,14 +443,17 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int dev
     schedule.whole = count, schedule.steps = steps, schedule.part = Shares::of(steps, choice.splits);
     schedule.by_band = Divisor::of(GROUP * columns);
     schedule.by_height = Divisor::of(rows % GROUP == 0 ? GROUP : rows % GROUP);
-    schedule.second = choice.second, schedule.by_cluster = Divisor::of(sharers), schedule.by_steps = Divisor::of(steps);
+    schedule.second = choice.second, schedule.k_earlier = odd_within(g.a, g.lda);
+    schedule.col_earlier = choice.second && odd_within_c(g);
+    schedule.by_cluster = Divisor::of(sharers), schedule.by_steps = Divisor::of(steps);
     const Passing pass = passing(cover, gemmprof::memory_speed(device));
     schedule.bulk = bulk, schedule.a_once = pass.a, schedule.b_once = pass.b, schedule.c_passes = pass.c;
 
     schedule.last_row = schedule.last_col = INT_MAX;
     if (begins_inward(g, choice)) {  // C's columns in eights
         schedule.last_row = last_begin(cover.side, tile.bm, seen.a_transposed ? seen.lda : tile.swapped ? 8 : 1);
-        schedule.last_col = last_begin(seen.n, tile.bn, !seen.b_transposed ? seen.ldb : tile.swapped ? 1 : 8);
+        const std::int64_t apart = !seen.b_transposed ? seen.ldb : tile.swapped ? 1 : 8;
+        schedule.last_col = last_begin(seen.n, tile.bn, apart << schedule.col_earlier);
     }
     const gemmprof::Parts parts(device, choice.cut ? clusters * sharers * CONSUMERS : 0, tile.part_bytes, stream);
     if (parts.complete != nullptr) {
@@ -491,7 +494,8 @@ cudaError_t launch(const gemmprof::Gemm& given, cudaStream_t stream) {
     // A column of B whose elements are neighbours is a row of its transpose, which is no short rows to be copied.
     if (gemm.n == 1 && gemm.ldb == 1 && !gemm.b_transposed)
         gemm.b_transposed = 1, gemm.ldb = gemmprof::round_up(gemm.k, BK);
-    const int kind = stored_by_copies(gemm) << 3 | stored_packed(gemm) << 2 | gemm.a_transposed << 1 | gemm.b_transposed;
+    const int stored = odd_within_c(gemm) << 2 | stored_by_copies(gemm) << 1 | stored_packed(gemm);
+    const int kind = stored << 2 | gemm.a_transposed << 1 | gemm.b_transposed;
     const Plan plan = gemmprof::remembered(gemmprof::question(gemm, device, kind),
                                            [&] { return planned(gemm, device, sms); });
     if (plan.dots.time < std::min(plan.odd.time, plan.tiles.time))
