@@ -193,7 +193,7 @@ class Predictor:
         stay = self._accesses_stay(fix)
         if not stay and variant.exact and self._room_of_tiles is not None:
             # With its loads and stores all that is done to a tile is laid out and compiled anew; another type, as now.
-            room, variant = self._room_of_tiles, replace(variant, counted=())
+            room, variant = min(self._room_of_tiles, variant.bound), replace(variant, counted=())
         if stay:
             # What warps execute and move beside what goes stays, so do the launch's start and end: that takes time.
             # What lies in shared memory, and less of it then, is written anew: past L1 all stays.

@@ -12,6 +12,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
+from gemmprof.analysis.explanation.causes.several_results import share_apart
 from gemmprof.analysis.explanation.code import divisions, flow, latency, sequences, single_bits
 from gemmprof.analysis.explanation.code.address_forms import checked_forms
 from gemmprof.analysis.explanation.code.flow import reached
@@ -326,14 +327,20 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
     exchanged = work.where(lambda line: triton and line.space == "shared")
     for number, axis in enumerate(AXES):
         most = launch.blocks / (work.sms * fits) if launched else footprint.OUTPUTS
-        several = min(float(launch.grid[number]), most)
+        several = max(1.0, min(float(launch.grid[number]), most))
         alike = distinct.same_along(work, number) & work.ran
         values = alike & (footprint.computing(work) & work.where(lambda line: not line.space) | exchanged)
-        less = work.executed * values * (1.0 - 1.0 / max(1.0, several))
-        little = float(less.sum()) < (MOSTLY if launched else LITTLE) * work.total_executed
-        if little or not (launched or ((alike & loads).any() and not (work.executed[together] > 0).any())):
-            continue
         keep = np.where(alike, 1.0 / several, 1.0)
+        windows = _shared_windows(work, axis, several) if triton and not launched else {}
+        for at, stays in windows.items():
+            keep[at] = min(keep[at], stays)
+        values[list(windows)] = True
+        less = work.executed * values * (1.0 - keep)
+        little = float(less.sum()) < (MOSTLY if launched else LITTLE) * work.total_executed
+        if little or not (
+            launched or ((loads & (keep < 1.0)).any() and not (work.executed[together] > 0).any())
+        ):
+            continue
         asked = flows.missed * share(sectors @ keep, sectors.sum())
         missed = max(asked, min(flows.missed, flows.dram_read))
         below = flows.factors(missed, flows.written, dram_read=flows.dram_read)
@@ -350,11 +357,25 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
             warps=max(1.0, left / resident) if launched else min(1.0, left / resident),
         )
         ends = ", and they end sooner than the GPU launches new ones" if launched else ". Keep a sum for each"
-        change = f"Let a [block|program] take {several:.0f} along {axis}: all of them load and work out the same{ends}."
+        same = "they load much of the same" if windows else "all of them load and work out the same"
+        change = f"Let a [block|program] take {several:.0f} along {axis}: {same}{ends}."
         cause = _kind(work, less) if launched else "redundant_loads"
         name = f"{several:.0f} blocks along {axis} in one"
-        found.append((cause, Variant(name, fix, change=change, plain=True)))
+        bound = work.within(keep) if windows else 1.0
+        found.append((cause, Variant(name, fix, change=change, plain=True, bound=bound)))
     return tuple(found)
+
+
+def _shared_windows(work: Work, axis: str, several: float) -> dict[int, float]:
+    """What stays of loads, and of what finds their places, where so many programs along an axis are one: places that
+    neighbours share are loaded once.
+    """
+    found = dict[int, float]()
+    for one in footprint.arrays(work):
+        if (apart := share_apart(one, axis)) < 1.0:
+            rows = (*one.rows, *footprint.serving(work, {*one.rows}))
+            found |= dict.fromkeys(rows, (1.0 + (several - 1.0) * apart) / several)
+    return found
 
 
 @once

@@ -71,6 +71,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     rows of its tile are padding, or until each warp has rows of its own, so that warps exchange nothing (`wgmma`), or
     as long as registers hold their sums. Rounds of a loop of whose products a mask throws all away are left out. What
     only threads that pass a test need is loaded behind it, the terms of a condition one after the other.
+    Of what neighbouring programs of Triton load in part alike, one that does the work of four loads it once.
     """
     flows = traffic(work)
     loads = work.global_loads & work.ran & ~work.code.chased  # a list's next place is nowhere else

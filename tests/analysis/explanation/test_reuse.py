@@ -320,6 +320,17 @@ def test_blocks_that_load_and_compute_alike_are_one() -> None:
     assert TimeModel(codes).saves(one.fix) == pytest.approx(saved["all_tokens"], abs=0.05)
 
 
+def test_rows_that_neighbouring_programs_share_are_loaded_once() -> None:
+    """A program a row of means over 31 rows: four programs need 34 rows, not 124, and add as much up as ever."""
+    means, saved = study("triton_column_means_31_loads", of=DATA / "triton" / "h100")
+    (candidate,) = redundant_loads(means)
+    (one,) = (one for one in candidate.variants if one.name == "4 blocks along y in one")
+    loads = means.global_loads & means.ran
+    assert one.fix.keep is not None and one.fix.keep[loads].max() == pytest.approx(34.0 / 124.0, abs=0.01)
+    assert (one.fix.keep[means.where(lambda line: line.opcode == "FADD")] == 1.0).all()
+    assert TimeModel(means).saves(one.fix) == pytest.approx(saved["band"], abs=0.06)
+
+
 def test_one_word_for_all_lanes_of_a_warp_is_no_tile() -> None:
     rows, _ = study("spmv_csr_short_rows")  # a warp a row: where it begins and where it ends
     ends = [one for one in arrays(rows) if one.warp == one.thread]
