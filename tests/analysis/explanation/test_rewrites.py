@@ -687,6 +687,7 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         # Lanes that are done draw their next item, by a counter and by votes.
         ("seeds_extended_one_a_lane", "next", "branch_divergence"),
         ("photons_of_all_lengths_in_a_warp", "next", "branch_divergence"),
+        ("expected_ranges_beams_of_all_lengths_in_a_warp", "taken", "branch_divergence"),
         # A tile of 4 x 4 results: for the sums of a larger one an SM holds half as many warps.
         ("rating_matrices_a_word_of_shared_a_product", "fours", "shared_memory_bandwidth"),
         # Its lanes scan by shuffles already.
@@ -1218,26 +1219,6 @@ def test_vectors_write_the_bytes_that_narrow_stores_wrote() -> None:
     (vectors,) = (one for one in candidate.variants if one.name == "vectors of 16 bytes")
     assert vectors.fix.resources["dram"] == pytest.approx(1.0)
     assert vectors.fix.resources["l2_tags"] < 0.5
-
-
-def test_threads_that_are_done_wait_for_their_loop_to_end() -> None:
-    """What a turn goes by only its way changes: a beam at its end, not a value that each round loads."""
-    ended, _ = study("expected_ranges_beams_of_all_lengths_in_a_warp", "taken")
-    (candidate,) = (one for one in detect(work(ended)) if one.cause == "branch_divergence")
-    assert "from a counter" in candidate.change
-    # It is one loop over all of a thread's items: what is left to wait for is the end of the last ones.
-    assert TimeModel(work(ended)).saves(candidate.fix) < 0.0
-
-
-def test_threads_that_draw_from_a_counter_are_told_to_fill_it() -> None:
-    ahead, _ = study("seeds_extended_one_a_lane", "next")
-    (candidate,) = (one for one in detect(work(ahead)) if one.cause == "branch_divergence")
-    assert candidate.change.startswith("Give the counter")
-    flawed, _ = study(
-        "expected_ranges_beams_of_all_lengths_in_a_warp", "taken"
-    )  # each thread has items of its own
-    (candidate,) = (one for one in detect(work(flawed)) if one.cause == "branch_divergence")
-    assert "from a counter" in candidate.change
 
 
 def test_lanes_that_change_places_in_groups_of_eight_share_no_row() -> None:
