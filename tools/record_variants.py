@@ -42,6 +42,7 @@ SETS = (
     "blind28",
     "blind29",
     "blind30",
+    "blind31",
 )
 """In the order in which they were written; the last is the one judged at first sight (tools/score_studies.py)."""
 OF_ONE_CAUSE = ("constants",)
