@@ -149,7 +149,10 @@ def _drawn_in_turn(work: Work) -> Mask:
     counts = work.where(lambda line: line.is_atomic and bool(line.writes) and not swaps(line))
     for at in np.flatnonzero(work.where(lambda line: line.opcode in ("POPC", "UPOPC"))).tolist():
         counts[at] = votes[list(code.sources(at))].any()
-    drawn = {loop for loop in code.loops if (counts & work.ran)[list(_leaving(work, loop))].any()}
+    counts &= work.ran
+    if not counts.any():
+        return counts
+    drawn = {loop for loop in code.loops if counts[list(_leaving(work, loop))].any()}
     return np.array([code.loop_of(at) in drawn for at in range(len(counts))])
 
 
@@ -273,9 +276,12 @@ def _through_an_index(work: Work) -> dict[str, float]:
 
 def _left_one_by_one(work: Work, loop: Loop) -> bool:
     """Whether some of the threads that enter a loop together leave it before others."""
-    active = work.threads / np.maximum(work.executed, 1.0)
-    entered = [active[at] for at in work.code.predecessors[loop.first] if at < loop.first]
-    return bool(active[loop.last] < ALL_WORK * max(entered, default=0.0))
+
+    def active(at: int) -> float:
+        return float(work.threads[at] / max(work.executed[at], 1.0))
+
+    entered = [active(at) for at in work.code.predecessors[loop.first] if at < loop.first]
+    return active(loop.last) < ALL_WORK * max(entered, default=0.0)
 
 
 def _apart_anew(work: Work) -> Array:

@@ -106,6 +106,8 @@ def _places(work: Work, quotients: Mask, keep: Array) -> None:
     alone: where each index is counted apart, or is an axis of the grid, places follow one another. What threads
     divide alike tells them no places of their own.
     """
+    if not quotients.any():
+        return
     code = work.code
     plain = work.ran & ~code.by_data & ~quotients & work.where(_finds_places)
 
